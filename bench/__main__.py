@@ -35,17 +35,17 @@ GROUPS = (
 
 
 def main() -> int:
-    """Measure the groups that were named, or all."""
+    """Measure the named groups, or all of them."""
     parser = argparse.ArgumentParser(prog="python -m bench", description="Run the benchmarks.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(GROUPS))
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the figures there")
     parser.add_argument("--quick", action="store_true", help="ratios only, against recorded ones")
     parser.add_argument("--record", action="store_true", help="with --quick: record the ratios")
     parser.add_argument("--page", action="store_true", help="write the figures to docs/benchmarks")
-    told = parser.parse_args()
-    if told.quick:
-        return quick.run(told.record)
-    names: list[str] = told.names or list(GROUPS)
+    options = parser.parse_args()
+    if options.quick:
+        return quick.run(options.record)
+    names: list[str] = options.names or list(GROUPS)
     if unknown := set(names) - set(GROUPS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; known are: {', '.join(GROUPS)}")
     where = machine()
@@ -55,9 +55,9 @@ def main() -> int:
         results[name] = fresh(run_group, name)
         print(results[name], flush=True)
     figures = msgspec.json.encode({"where": where | {"load": load()}, "groups": results})
-    if told.json is not None:
-        told.json.write_bytes(figures)
-    if told.page:
+    if options.json is not None:
+        options.json.write_bytes(figures)
+    if options.page:
         (PAGE / "own.json").write_bytes(msgspec.json.format(figures, indent=1) + b"\n")
         page.write()
     failures = [f"{name}: {failure}" for name in names for failure in results[name].failures]

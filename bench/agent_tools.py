@@ -1,7 +1,7 @@
-"""What the loop adds to its tools: four of 100 ms in one turn, against a bare ``asyncio.gather`` of the same sleeps.
+"""The overhead of the tool loop: four 100 ms tools in one turn, against a bare ``asyncio.gather`` of the same sleeps.
 
-The time is taken from the end of the model's turn to the arrival of the next request at the server: running the tools, writing the
-continuation and sending it. Both are measured in turns in the same process, and the quickest of each is compared.
+The time runs from the end of the model's turn to the arrival of the next request at the server: running the tools, building the
+continuation and sending it. Both are measured alternately in the same process, and the fastest run of each is compared.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ TOOLS = 4
 ROUNDS = 7
 NO_OP_ROUNDS = 20
 PROVIDER = "anthropic"
-#: Each call passes through threads of others on its way.
+#: Each of these calls is handed between threads.
 FOR_INFORMATION = {"async loop, tools behind events"}
 HISTORY = [{"role": "user", "content": "Wait four times."}]
 
 
 def registry() -> ToolRegistry:
-    """A tool that waits, and one that does nothing."""
+    """Return a registry with a tool that sleeps and one that does nothing."""
     tools = ToolRegistry()
 
     @tools.tool
@@ -46,7 +46,7 @@ def registry() -> ToolRegistry:
 
 
 class Server:
-    """A model that calls the tool in every turn but the last, and notes when it was asked."""
+    """A model that calls the tool in every turn but the last, and records when each request arrived."""
 
     def __init__(self, tool: str, rounds: int) -> None:
         self.asked: list[float] = []
@@ -61,7 +61,7 @@ class Server:
 
 
 def bare() -> float:
-    """The sleeps alone."""
+    """Run the sleeps alone."""
 
     async def together() -> None:
         await asyncio.gather(*(asyncio.sleep(SECONDS) for _ in range(TOOLS)))
@@ -75,7 +75,7 @@ def bare() -> float:
 
 
 def _async(tools: ToolRunner, tool: str = "wait", rounds: int = 1) -> tuple[list[float], float]:
-    """The seconds between turns and requests, and the CPU seconds of the loop's thread."""
+    """Return the seconds between turns and requests, and the CPU seconds of the loop's thread."""
     server = Server(tool, rounds)
 
     async def run() -> tuple[list[float], float]:
@@ -107,7 +107,7 @@ def _between(server: Server, turned: list[float]) -> list[float]:
 
 
 def run() -> Result:
-    """Measure every way to run tools, in turns with the bare sleeps."""
+    """Measure every way to run tools, alternating with the bare sleeps."""
     tools = registry()
     events = EventSystem()
     serve_tools(tools, events)

@@ -1,6 +1,6 @@
-"""How soon a server knows that nobody reads any more: from the cancelling to the end of the socket.
+"""How soon a server learns that its client has gone: from the cancellation to the end of the socket.
 
-The reply has begun and is silent, so that nothing but the closing can tell the server.
+The reply has started and is silent, so only the closed socket can tell the server.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ Latest = Callable[[], RecordedRequest]
 
 
 def close(provider: LLMProvider, latest: Latest) -> float:
-    """The reader itself closes its stream."""
+    """The reader closes its own stream."""
     stream = provider.stream(HISTORY)
     next(stream)
     began = time.perf_counter()
@@ -57,7 +57,7 @@ def stop(provider: LLMProvider, latest: Latest) -> float:
 
 
 async def aclose(provider: LLMProvider, latest: Latest) -> float:
-    """The reader itself closes its stream."""
+    """The reader closes its own stream."""
     stream = provider.astream(HISTORY)
     await anext(stream)
     began = time.perf_counter()
@@ -67,7 +67,7 @@ async def aclose(provider: LLMProvider, latest: Latest) -> float:
 
 
 async def cancel(provider: LLMProvider, latest: Latest) -> float:
-    """The task that waits for the next event is cancelled."""
+    """Cancel the task that waits for the next event."""
     begun = asyncio.Event()
 
     async def read() -> None:

@@ -1,7 +1,7 @@
-"""How long a user waits for first words while the server is attacked, as a ratio to the same user's wait without an attack.
+"""The time to first token while the server is under attack, as a ratio to the same user's time without an attack.
 
-The attacker is a process of its own: another user with large files, or strangers with connections and bodies. Before each attack the
-user is measured undisturbed, so that both figures belong to the same minute of the same machine.
+The attacker is a separate process: another user with large files, or unauthenticated clients with connections and bodies. The
+user's undisturbed time is measured right before each attack, so that both figures come from the same minute on the same machine.
 """
 
 import argparse
@@ -24,9 +24,9 @@ from bench.sessions import Page, browser_session, provider, quantile
 from bench.web import SPEAKERS, open_files, server
 from multi_llm_chat.testing.hostile_files import HOSTILE_FILES
 
-#: How often the user asks, without an attack and during one.
+#: How many questions the user sends, without an attack and during one.
 ASKED = 30
-#: How much longer the wait of most questions may be during an attack.
+#: The allowed ratio of most waits during an attack to those without one.
 MOST_RATIO = 2.0
 
 _IMPORT = 6_000_000
@@ -35,7 +35,7 @@ _BODY = 2**30
 _HOSTILE_SERVER = "multi_llm_chat.testing.hostile_mcp_server"
 
 
-# The attacks, in a process of their own. Each goes on until it is ended.
+# The attacks run in a separate process, until they are killed.
 
 
 async def _import_again(session: aiohttp.ClientSession, address: str, data: bytes) -> None:
@@ -62,7 +62,7 @@ async def zip_bombs(session: aiohttp.ClientSession, address: str) -> None:
 
 
 async def idle_connections(_session: aiohttp.ClientSession, address: str) -> None:
-    """Strangers keep as many connections open as they can, and say nothing."""
+    """Unauthenticated clients keep as many connections open as they can, and send nothing."""
     host, port = address.removeprefix("http://").split(":")
     held: list[socket.socket] = []
     while True:
@@ -84,7 +84,7 @@ def _is_closed(connection: socket.socket) -> bool:
 
 
 async def large_bodies(session: aiohttp.ClientSession, address: str) -> None:
-    """A stranger and a user send bodies of a gigabyte, again and again."""
+    """An unauthenticated client and a user send bodies of a gigabyte, again and again."""
 
     async def body() -> object:
         for _ in range(_BODY // 65536):
@@ -106,7 +106,7 @@ async def large_bodies(session: aiohttp.ClientSession, address: str) -> None:
 
 
 async def mcp_flood(session: aiohttp.ClientSession, address: str) -> None:
-    """A tool server writes lines without end, and is started again whenever it was ended."""
+    """A tool server writes an endless stream of lines, and is restarted whenever it is stopped."""
     async with session.get("/") as answer:
         page = Page(await answer.text())
     headers = {"x-form-token": page.form_token, "origin": address}
@@ -130,7 +130,7 @@ ATTACKS = {
 
 
 def attack_here(name: str, address: str, token: str) -> None:
-    """Attack until the process is ended; at low priority, since a real attacker has a machine of its own."""
+    """Attack until the process is killed; at low priority, since a real attacker uses another machine."""
     open_files()
     os.nice(10)
 
@@ -144,11 +144,11 @@ def attack_here(name: str, address: str, token: str) -> None:
 
 @contextmanager
 def attack(name: str, address: str, token: str) -> Generator[None]:
-    """The server is attacked meanwhile."""
+    """Attack the server while the block runs."""
     program = f"from bench.faults import attack_here; attack_here({name!r}, {address!r}, {token!r})"
     process = subprocess.Popen([sys.executable, "-c", program], cwd=Path(__file__).parents[1])
     try:
-        time.sleep(2)  # until it is under way
+        time.sleep(2)  # until the attack is under way
         assert process.poll() is None, f"the attack {name} has ended"
         yield
         assert process.poll() is None, f"the attack {name} has ended"
@@ -161,7 +161,7 @@ def attack(name: str, address: str, token: str) -> Generator[None]:
 
 
 async def waits(address: str, session: aiohttp.ClientSession, count: int = ASKED) -> list[float]:
-    """Ask one question after the other, each in a conversation of its own; how long each waits for its first words."""
+    """Ask one question after the other, each in its own conversation; return each one's time to first token."""
     found: list[float] = []
     for _ in range(count):
         async with session.get("/") as answer:
@@ -190,7 +190,7 @@ async def _measure(
     figures: dict[str, dict[str, float]] = {}
     async with browser_session(address) as session:
         await session.get(f"/?token={tokens.pop()}")
-        await waits(address, session, 5)  # everything is loaded
+        await waits(address, session, 5)  # warm up: load everything
         for name in names:
             alone = await waits(address, session)
             with attack(name, address, tokens.pop()):

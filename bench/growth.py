@@ -1,6 +1,6 @@
-"""Cost must grow with the input and no faster: ten times as much may cost twelve times as much.
+"""Cost must grow linearly with the input: ten times the input may cost at most twelve times as much.
 
-The small ones are measured ten in a row, so that both last equally long on a busy machine.
+The small inputs are measured ten in a row, so that both measurements take equally long on a busy machine.
 """
 
 import gc
@@ -24,9 +24,9 @@ PROVIDERS = ("openai", "openai-chat", "anthropic", "gemini", "mistral")
 
 
 def history(turns: int) -> list[dict[str, Any]]:
-    """A tool-using conversation in need of repair: ids return in every turn, results are in disorder.
+    """Return a tool-using conversation that needs repair: every turn reuses the ids, and results are out of order.
 
-    Its speaker is OpenAI's model; to all others it is a stranger whose words must be retold.
+    Its speaker is OpenAI's model; for every other provider it is a foreign speaker whose texts must be labelled.
     """
     made: list[dict[str, Any]] = []
     while len(made) < turns:
@@ -49,7 +49,7 @@ def history(turns: int) -> list[dict[str, Any]]:
 
 
 def appended(provider: str, turns: int) -> tuple[ModelRequest, bytes]:
-    """A request with two new turns behind so many that were sent, and the whole body of it."""
+    """Return a request with two new turns after ``turns`` that were already sent, and its whole body."""
     made = [
         turn if turn.role != "chatgpt" else replace(turn, role="assistant")
         for turn in read_history(history(turns))
@@ -63,12 +63,12 @@ def appended(provider: str, turns: int) -> tuple[ModelRequest, bytes]:
 
 
 def send(request: ModelRequest) -> bytes:
-    """The bytes of a request."""
+    """Return the bytes of a request."""
     return Exchange(request).request().body
 
 
 def loop(provider: str, rounds: int) -> None:
-    """The requests of a loop of so many rounds, each behind the one before it."""
+    """Build the requests of a loop of so many rounds, each extending the one before it."""
     turns = read_history([{"role": "user", "content": "Look around."}])
     request = ModelRequest(turns, provider)
     for number in range(rounds):
@@ -81,7 +81,7 @@ def loop(provider: str, rounds: int) -> None:
 
 
 def fragments(count: int) -> bytes:
-    """A streamed call whose arguments come in so many pieces."""
+    """Return a streamed call whose arguments arrive in so many pieces."""
     text = json.dumps({"text": "x{}" * (count * 4 // 3)})
     size = -(-len(text) // count)
     pieces = [text[at : at + size] for at in range(0, len(text), size)]
@@ -100,7 +100,7 @@ def fragments(count: int) -> bytes:
 
 
 def decode(stream: bytes) -> None:
-    """Read a stream as it comes from a socket."""
+    """Decode a stream as it arrives from a socket."""
     exchange = Exchange([], "openai-chat")
     for at in range(0, len(stream), 16384):
         exchange.receive(stream[at : at + 16384])
@@ -108,7 +108,7 @@ def decode(stream: bytes) -> None:
 
 
 def shortened(turns: Any, counter: Callable[[], Counter]) -> None:
-    """Count a history and leave half of it out."""
+    """Count a history's tokens and shorten it to half of them."""
     half = Counter().turns(turns) // 2
     _, note = fit(turns, half, "", (), counter=counter(), limit=half)
     assert note is not None
@@ -138,7 +138,8 @@ def run() -> Result:
             read,
             read_history(turns),
         )
-    # The input is no garbage; which of the two pays for looking at it is chance.
+    # Exclude the inputs from garbage collection:
+    # otherwise chance decides which measurement pays for scanning them.
     gc.collect()
     gc.freeze()
     result = Result(f"Growth (ten times the input; limit x{LIMIT:.0f})", {}, {})

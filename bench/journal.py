@@ -1,9 +1,9 @@
-"""Fifty sessions at a hundred tokens a second through the persisted stream.
+"""Fifty sessions at a hundred tokens a second each through the persisted stream.
 
-Every token is appended to the run's lease, written to the store by the group commit, and compared with the moment at which a
-follower has it: from end to end. Followers in the process that writes, as those of a web page, are handed what was committed;
-followers in other processes read it from the store. The writer's share is the CPU time of the thread that collects and of the thread
-that commits.
+The benchmark appends every token to the run's lease; the group commit writes it to the store. The latency is the time from the append
+until a follower receives the token. Followers in the writing process, such as those of a web page, receive committed events directly;
+followers in other processes read them from the store. The writer's share is the CPU time of the collecting thread and of the
+committing thread.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ LIMIT_CORES = 0.15
 
 
 def _thread_cpu(transaction: Transaction) -> float:
-    """The CPU seconds of the thread that writes, asked within it."""
+    """Return the CPU seconds of the writing thread; it runs in that thread."""
     del transaction
     return time.thread_time()
 
@@ -39,14 +39,14 @@ def _begin(store: Store, number: int) -> str:
     return store.run(begin_run, conversation, "bench", base="q", spec={"version": 1})
 
 
-async def _emit(leases: dict[str, Lease], until: float, told: dict[str, list[float]]) -> None:
-    """Emit a token of each session each ten milliseconds, catching up where the machine was late."""
+async def _emit(leases: dict[str, Lease], until: float, sent: dict[str, list[float]]) -> None:
+    """Emit a token of each session every ten milliseconds, catching up when the machine is late."""
     number = 0
     began = time.monotonic()
     while time.monotonic() < until:
         due = began + number / TOKENS_A_SECOND
         await asyncio.sleep(max(0.0, due - time.monotonic()))
-        for run_id, moments in told.items():
+        for run_id, moments in sent.items():
             moments.append(time.monotonic())
             leases[run_id].append([TextDelta(f"{number:>4} ")])
         number += 1
@@ -54,22 +54,22 @@ async def _emit(leases: dict[str, Lease], until: float, told: dict[str, list[flo
         lease.append([RunFinished("answered")])
 
 
-async def _follow(host: RunHost, run_id: str, heard: list[float]) -> None:
-    """Note when each token arrives; they are five characters each."""
+async def _follow(host: RunHost, run_id: str, received: list[float]) -> None:
+    """Record when each token arrives; a token has five characters."""
     async for _, event in follow(host, run_id):
         if isinstance(event, TextDelta):
             now = time.monotonic()
-            heard.extend(now for _ in range(len(event.text) // 5))
+            received.extend(now for _ in range(len(event.text) // 5))
 
 
 async def _measure(store: Store, read: Store) -> tuple[list[float], float, float]:
-    """Waits in milliseconds, the writer's cores and the seconds it took; ``read`` is where followers look."""
+    """Return the latencies in milliseconds, the writer's share of a core and the elapsed seconds; followers read from ``read``."""
     host = RunHost(store)
     reading = host if read is store else RunHost(read)
     leases: dict[str, Lease] = {}
     runs = [_begin(store, number) for number in range(SESSIONS)]
-    told: dict[str, list[float]] = {run_id: [] for run_id in runs}
-    heard: dict[str, list[float]] = {run_id: [] for run_id in runs}
+    sent: dict[str, list[float]] = {run_id: [] for run_id in runs}
+    received: dict[str, list[float]] = {run_id: [] for run_id in runs}
     for run_id in runs:
         taken = store.run(take_run, run_id, host.owner, host.lease_ms)
         assert taken is not None
@@ -80,17 +80,17 @@ async def _measure(store: Store, read: Store) -> tuple[list[float], float, float
     began = time.monotonic()
     until = began + SECONDS
     await asyncio.gather(
-        _emit(leases, until, told),
-        *(_follow(reading, run_id, heard[run_id]) for run_id in runs),
+        _emit(leases, until, sent),
+        *(_follow(reading, run_id, received[run_id]) for run_id in runs),
     )
     elapsed = time.monotonic() - began
     cpu = store.run(_thread_cpu) - commits + host.cpu_seconds - collects
     for lease in leases.values():
         lease.release()
     waits = [
-        (there - said) * 1000
+        (arrived - left) * 1000
         for run_id in runs
-        for said, there in zip(told[run_id], heard[run_id], strict=True)
+        for left, arrived in zip(sent[run_id], received[run_id], strict=True)
     ]
     return waits, cpu / elapsed, elapsed
 
@@ -100,10 +100,10 @@ def run() -> Result:
     with (
         tempfile.TemporaryDirectory() as folder,
         open_store(Path(folder) / "c.db") as store,
-        open_store(Path(folder) / "c.db") as elsewhere,
+        open_store(Path(folder) / "c.db") as second,
     ):
         waits, share, elapsed = asyncio.run(_measure(store, store))
-        others, _, _ = asyncio.run(_measure(store, elsewhere))
+        others, _, _ = asyncio.run(_measure(store, second))
     cuts = statistics.quantiles(waits, n=1000)
     p50, p99 = cuts[499], cuts[989]
     far = statistics.quantiles(others, n=1000)

@@ -2,9 +2,9 @@
 
     python -m bench.local_tools [NAME-OR-PATH]
 
-Each prompt counts as *routed* when the right tool (or none) was chosen, as *filled* when the
-arguments hold what they must, and as *worded* when the final sentence shows the result's key
-figure, be it the model's own or, where that failed the check, the plain facts. The prompts were
+Each prompt counts as *routed* when the model chooses the right tool (or none), as *filled* when the
+arguments contain the expected values, and as *worded* when the final sentence shows the result's key
+figure: the model's own sentence or, if that fails the check, the plain facts. The prompts were
 written before they were first measured; routing and filling were not tuned on them.
 """
 

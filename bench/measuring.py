@@ -1,4 +1,4 @@
-"""Measure so that a busy machine does not spoil it, and tell what was measured."""
+"""Measure robustly on a busy machine, and report the results."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ class Result(Struct):
 
 
 def cpu_minima(tasks: Mapping[str, Callable[[], object]], rounds: int = 7) -> dict[str, float]:
-    """The least CPU seconds each task took; tasks take turns, so that all meet the same machine."""
+    """Return the minimum CPU seconds of each task; the tasks alternate, so that all run under the same load."""
     best = dict.fromkeys(tasks, float("inf"))
     for _ in range(rounds):
         for name, task in tasks.items():
@@ -38,11 +38,11 @@ def cpu_minima(tasks: Mapping[str, Callable[[], object]], rounds: int = 7) -> di
 
 
 def run_group(name: str) -> Result:
-    """Measure one group; here and not in ``__main__``, so that another process can find it."""
+    """Measure one group; defined here and not in ``__main__``, so that another process can import it."""
     return import_module(f"bench.{name}").run()
 
 
 def fresh(function: Callable[..., T], *arguments: Any) -> T:
-    """Call the function in a process of its own: nothing that ran before has any part in it."""
+    """Call the function in a fresh process, unaffected by anything that ran before."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(function, *arguments).result()

@@ -1,7 +1,7 @@
-"""What an open stream holds: 200 of them, each having said a few words, over the first of each kind.
+"""The memory of an open stream: 200 streams, each having sent a few words, compared with the first streams of each kind.
 
-Resident memory is what the system gave, allocator and sockets' buffers in Python included; traced
-memory is what Python objects take. The server is another process. Beside ours: aiohttp alone, holding
+Resident memory is the process's memory, including the allocator and Python's socket buffers; traced
+memory is that of Python objects. The server is another process. The baseline is aiohttp alone, holding
 the same replies open.
 """
 
@@ -30,7 +30,7 @@ SAY = Say("Once upon a time there was a server that fell silent.", faults=[Hang(
 
 
 def serve() -> None:
-    """Answer with a few words and fall silent; until the input ends."""
+    """Answer with a few words and fall silent; serve until the input ends."""
     with Simulator(always(SAY)) as simulator:
         print(*(simulator.base_url(name) for name in PROVIDERS), flush=True)
         sys.stdin.read()
@@ -42,7 +42,7 @@ def _resident() -> int:
 
 
 class Meter:
-    """Bytes for each stream, between one reading and the next."""
+    """The bytes for each stream, between one reading and the next."""
 
     def __init__(self, *, traced: bool) -> None:
         if traced:
@@ -62,7 +62,7 @@ class Meter:
 
 
 def with_threads(urls: list[str], *, traced: bool) -> float:
-    """Our streams, without ``async``."""
+    """Open our streams without ``async``."""
     meter = Meter(traced=traced)
     with ExitStack() as stack:
         providers = [
@@ -78,7 +78,7 @@ def with_threads(urls: list[str], *, traced: bool) -> float:
 
 
 def with_tasks(urls: list[str], *, traced: bool) -> float:
-    """Our streams, with ``async``."""
+    """Open our streams with ``async``."""
 
     async def hold() -> float:
         meter = Meter(traced=traced)
@@ -100,7 +100,7 @@ def with_tasks(urls: list[str], *, traced: bool) -> float:
 
 
 def with_aiohttp(urls: list[str], *, traced: bool) -> float:
-    """The least: aiohttp's own reply, one piece read."""
+    """Open the baseline: aiohttp's own replies, with one chunk read."""
     url = f"{urls[0]}/chat/completions"
     body = {"model": "gpt-4.1", "messages": HISTORY, "stream": True}
 
@@ -127,7 +127,7 @@ def _measure(way: str, urls: list[str], traced: bool) -> float:
 
 
 def run() -> Result:
-    """Measure each way in a process of its own: freed memory would be used again."""
+    """Measure each way in its own process: a shared process would reuse freed memory."""
     figures: dict[str, float] = {}
     with subprocess.Popen(
         [sys.executable, "-m", "bench.memory", "serve"],

@@ -1,8 +1,8 @@
-"""The page: ``docs/benchmarks/README.md`` and its pictures, from the three files of figures beside it: two summaries and ``own.json``.
+"""Generate ``docs/benchmarks/README.md`` and its pictures from the three files of figures beside it: two summaries and ``own.json``.
 
 Rules:
-1. Nothing is written that is not in the files; a file that is missing is told to be missing.
-2. A cell without a figure says why: ``-`` the contender does not do this, ``fails`` it tried and was wrong, with its words below.
+1. The page contains only what is in the files, and says which file is missing.
+2. A cell without a figure says why: ``-``: the contender does not support this; ``fails``: it returned a wrong answer or an error, quoted below.
 3. The same files give the same page.
 """
 
@@ -17,10 +17,10 @@ from bench.where import PAGE
 
 Body = dict[str, Any]
 
-#: The groups in the order of the page, and what a reader should know about each.
-#: A lead that a single reading cannot tell from noise.
+#: A lead that a single measurement cannot distinguish from noise.
 LEVEL = 0.03
 
+#: The groups in the order of the page, with an explanation of each.
 GROUPS = {
     "import": "CPU and wall time of a fresh process that does nothing but the import. Ours loads its parts at first use, so compare the cold start too.",
     "cold start": "A fresh process up to its first whole answer over HTTP: import, client, request, stream.",
@@ -48,7 +48,7 @@ PICTURES = (
 
 
 def table(head: list[str], rows: Iterable[list[str]]) -> list[str]:
-    """A Markdown table, figures to the right."""
+    """Return the lines of a Markdown table with right-aligned figures."""
     return [
         f"| {' | '.join(head)} |",
         f"|---|{'---:|' * (len(head) - 1)}",
@@ -127,7 +127,7 @@ def _peers(found: Body, folder: Path) -> Iterator[str]:
         f"The server ({server['µs a delta']:.2f} µs a delta, prebuilt bytes) is {server['times faster than the fastest']:.1f} times as fast as the fastest contender."
     )
     yield from ["", "*limit*: aiohttp and msgspec, and no more than is needed to have the answer in hand: nothing typed, no error noticed.", ""]  # fmt: skip
-    yield from table(["contender", "versions"], ([name, ", ".join(f"{package} {number}" for package, number in told.items())] for name, told in found["versions"].items()))  # fmt: skip
+    yield from table(["contender", "versions"], ([name, ", ".join(f"{package} {number}" for package, number in numbers.items())] for name, numbers in found["versions"].items()))  # fmt: skip
     for name, words in found["not installed"].items():
         yield f"\n{name} could not be installed: `{one_line(words)}`"
     found_ahead, level = ahead(found["columns"]), ahead(found["columns"], level=True)
@@ -144,7 +144,7 @@ def _peers(found: Body, folder: Path) -> Iterator[str]:
 
 
 def ahead(columns: list[Body], *, level: bool = False) -> list[str]:
-    """Every place where a peer is ahead of us; or those where it is so little that it may be noise."""
+    """Return every place where a peer is ahead of us; with ``level`` those where the lead is small enough to be noise."""
     return [
         f"{name} in *{column['group']}: {column['title']}*: {shown(cell['value'])} against {shown(ours)} {column['unit']}"
         for column in columns
@@ -171,30 +171,30 @@ def _pictures(found: Body, folder: Path) -> None:
 
 
 class Outcomes:
-    """What became of one contender's cases, each at every target."""
+    """The outcomes of one contender's cases, each at every target."""
 
     def __init__(self, by_case: dict[str, list[str]]) -> None:
         self.by_case = by_case
 
     def at(self, target: int) -> "Outcomes":
-        """The same at one target alone."""
+        """Return the outcomes at one target only."""
         return Outcomes({case: [words[target]] for case, words in self.by_case.items()})
 
     @property
     def sent(self) -> list[tuple[str, int]]:
-        """What became of each request that the contender can make, and how many texts it lost."""
+        """Return the outcome of each request that the contender can make, and how many texts it lost."""
         by_target = zip(*self.by_case.values(), strict=True)
         return [_read_outcome(word) for words in by_target for word in words if word != NOT_OFFERED]
 
     @property
     def accepted(self) -> float:
-        """The share of requests that the provider would take, in percent."""
+        """The percentage of requests that the provider would accept."""
         kinds = [kind for kind, _ in self.sent]
         return 100 * kinds.count(ACCEPTED) / len(kinds)
 
     @property
     def rules(self) -> str:
-        """The rules by which requests were refused, the most frequent first."""
+        """Return the rules that refused requests violate, the most frequent first."""
         counts: dict[str, int] = {}
         for kind, _ in self.sent:
             if kind not in (ACCEPTED, CRASHED):
@@ -203,12 +203,12 @@ class Outcomes:
         return ", ".join(f"{rule} ({count})" for rule, count in ordered) or "nothing"
 
     def marks(self, case: str) -> str:
-        """One case in a cell of the table."""
+        """Return one case as a cell of the table."""
         return " ".join(map(_mark, self.by_case.get(case, [])))
 
 
 def outcomes_of(found: Body) -> dict[str, Outcomes]:
-    """Every contender's outcomes."""
+    """Return every contender's outcomes."""
     words: dict[str, dict[str, list[str]]] = {}
     for case in found["cases"]:
         for name, outcomes in case["outcomes"].items():
@@ -269,7 +269,7 @@ def _own(found: Body) -> Iterator[str]:
         yield ""
 
 
-#: The headline: what a row is called, and from which column of which group it is.
+#: The headline table: the title of each column, and the group and column of its figures.
 _HEADLINE = (
     ("accepted", "", ""),
     ("CPU a streamed delta, µs", "burst", "openai-chat"),
@@ -283,7 +283,7 @@ _BEGIN, _END = "<!-- benchmarks: written by bench.page -->", "<!-- end of benchm
 
 
 def _caching(found: Body) -> Iterator[str]:
-    """What the input costs, as the provider charges for it."""
+    """Yield the section about the input cost at the provider's prices."""
     names = list(dict.fromkeys(name for cells in found.values() for name in cells))
     yield from [
         "## Prompt caches",
@@ -300,7 +300,7 @@ def _caching(found: Body) -> Iterator[str]:
 
 
 def _headline(peers: Body, compared: Body) -> list[str]:
-    """Contenders in rows; a vendor whose format the column is not about has no figure there."""
+    """Return the headline table, a row for each contender; a vendor has no figure in a column about another vendor's format."""
     outcomes = outcomes_of(compared)
     columns = {(column["group"], column["title"]): column["cells"] for column in peers["columns"]}
     names = [name for name in dict.fromkeys([*peers["versions"], *outcomes]) if name != "limit"]
@@ -315,13 +315,13 @@ def _headline(peers: Body, compared: Body) -> list[str]:
                 row.append(shown(cell["value"]) if "value" in cell else "-")
         rows.append(row)
     where = peers["where"]
-    told = (
+    note = (
         f"OpenAI Chat format, {where['date']}, {where['machine'].partition(', load')[0]}; "
         "*accepted* is the share of "
         f"{len(compared['cases'])} broken and handed-over conversations whose request each provider would take. "
         "All figures, plots, versions and how to repeat them: [docs/benchmarks](docs/benchmarks/README.md)."
     )
-    return [*table(["", *(title for title, _, _ in _HEADLINE)], rows), "", told]
+    return [*table(["", *(title for title, _, _ in _HEADLINE)], rows), "", note]
 
 
 def _write_headline(lines: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Bars as SVG, written by hand: no library, and both light and dark pages can show them."""
+"""Bar charts as SVG, written by hand: without a library, and readable on both light and dark pages."""
 
 import math
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _STYLE = (
 
 
 def bars(title: str, unit: str, values: Mapping[str, float], *, log: bool = True) -> str:
-    """One bar for each contender, the best first; on a logarithmic scale unless told otherwise."""
+    """Return one bar for each contender, the best first; the scale is logarithmic by default."""
     ordered = sorted(values.items(), key=lambda item: item[1], reverse=not log)
     low, high = min(values.values()), max(values.values())
     height = _TOP + _ROW * len(ordered) + 12
@@ -41,12 +41,12 @@ def _length(value: float, low: float, high: float, *, log: bool) -> float:
         return max(1.0, value / high * _WIDTH)
     if high <= low:
         return _WIDTH
-    # The least has a bar too: a tenth of the width stands for itself.
+    # The smallest value has a bar too: a tenth of the width.
     return _WIDTH * (0.1 + 0.9 * math.log(value / low) / math.log(high / low))
 
 
 def shown(value: float) -> str:
-    """A figure with three digits that matter."""
+    """Return a figure with three significant digits."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"

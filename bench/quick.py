@@ -1,10 +1,10 @@
-"""The quick check: ratios only, against those that were recorded.
+"""The quick check: ratios only, compared with recorded ones.
 
 Rules:
-1. A ratio compares two things that were measured in turns in one run: ours to the limit, large to small, without ``async`` to with it.
+1. A ratio compares two things measured alternately in one run: ours to the limit, large to small, without ``async`` to with it.
    Seconds of one machine say nothing on another; ratios do.
 2. A ratio that is worse than the recorded one by more than 30 % is measured again, twice; only the best of all three counts.
-3. What is recorded is the median of three runs (``--record``), and a new name must be recorded before it can be judged.
+3. ``--record`` records the median of three runs; a new name must be recorded before it can be compared.
 """
 
 import asyncio
@@ -39,11 +39,11 @@ RECORDED = Path(__file__).with_name("recorded.json")
 TOLERANCE = 1.30
 TRIES = 3
 ROUNDS = 9
-#: What takes a millisecond or two needs more rounds before its least one is found.
+#: Groups that take only a millisecond or two need more rounds to find the minimum.
 ROUNDS_OF_SHORT = 40
 _SHORT = ("parallel", "first delta")
 HISTORY = [{"role": "user", "content": "Tell me a long story."}]
-#: What takes its time or depends on the disk is for the whole benchmark.
+#: Groups that are slow or depend on the disk are left to the full benchmark.
 _LEFT_OUT = ("paced", "agent, 100 ms tools", "first delta, wall")
 _TOO_LONG = f"{groups.TURNS[-1]:,} turns"
 
@@ -52,7 +52,7 @@ Measure = Callable[[], float]
 
 @contextmanager
 def servers() -> Generator[dict[str, str]]:
-    """The benchmark's servers, in a process of their own."""
+    """Run the benchmark's servers in a separate process."""
     with subprocess.Popen(
         [sys.executable, "-m", "bench.server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
@@ -62,7 +62,7 @@ def servers() -> Generator[dict[str, str]]:
 
 
 def _against_the_limit(contestants: list[Contestant], column: groups.Column) -> float:
-    found = measure(contestants, column.told, ROUNDS_OF_SHORT if column.group in _SHORT else ROUNDS)
+    found = measure(contestants, column.job, ROUNDS_OF_SHORT if column.group in _SHORT else ROUNDS)
     return _value(found["ours"], column.figure) / _value(found["limit"], column.figure)
 
 
@@ -73,7 +73,7 @@ def _value(one: Measured, figure: str) -> float:
 
 
 def _grown(task: Callable[[Any], object], small: list[Any], large: Any) -> float:
-    """How many times as much ten times the input costs."""
+    """Return how many times as much ten times the input costs."""
     tasks = {"small": partial(_each, task, small), "large": partial(task, large)}
     best = cpu_minima(tasks, rounds=5)
     return best["large"] / best["small"] * 10
@@ -85,7 +85,7 @@ def _each(task: Callable[[Any], object], inputs: Iterable[Any]) -> None:
 
 
 def _sync_to_async(base: str) -> float:
-    """The same stream read without and with ``async``."""
+    """Compare the same stream read without and with ``async``."""
 
     def sync() -> None:
         with create_provider("openai-chat", api_key="none", base_url=base) as provider:
@@ -104,7 +104,7 @@ def _sync_to_async(base: str) -> float:
 async def _to_bare_stream(
     provider: LLMProvider, whole: Callable[[], Coroutine[Any, Any, None]]
 ) -> float:
-    """A whole answer to the bare stream of its provider, in CPU time."""
+    """Compare the CPU time of a whole answer with that of its provider's bare stream."""
 
     async def bare() -> None:
         pieces = [event.text async for event in provider.astream(HISTORY) if isinstance(event, TextDelta)]  # fmt: skip
@@ -120,7 +120,7 @@ async def _to_bare_stream(
 
 
 def _service_to_provider(base: str) -> float:
-    """A whole answer through ``ChatService``, its journal and its saved turns, to the bare stream of its provider."""
+    """Compare a whole answer through ``ChatService``, with its journal and saved turns, with its provider's bare stream."""
 
     async def both() -> float:
         async with (
@@ -140,7 +140,7 @@ def _service_to_provider(base: str) -> float:
 
 
 def _agent_to_provider(base: str) -> float:
-    """A whole answer of an ``Agent`` without a store to the bare stream of its provider."""
+    """Compare a whole answer of an ``Agent`` without a store with its provider's bare stream."""
 
     async def both() -> float:
         provider = create_provider("openai-chat", api_key="none", base_url=base)
@@ -158,7 +158,7 @@ _IMPORT = "import time; began = time.process_time(); {}; print(time.process_time
 
 
 def _import_to_asyncio(statement: str, folder: Path) -> float:
-    """An import in a fresh process, compiled before, to that of ``asyncio``."""
+    """Compare an import in a fresh process, already compiled, with that of ``asyncio``."""
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     best = {statement: float("inf"), "import asyncio": float("inf")}
@@ -175,7 +175,7 @@ def _import_to_asyncio(statement: str, folder: Path) -> float:
 
 
 def _appended(provider: str, turns: int) -> float:
-    """A request behind what was sent to the mere encoding of its whole body."""
+    """Compare a request that extends an earlier one with the mere encoding of its whole body."""
     request, content = growth.appended(provider, turns)
     body = msgspec.json.decode(content)
     tasks = {"ours": partial(growth.send, request), "raw": partial(msgspec.json.encode, body)}
@@ -184,7 +184,7 @@ def _appended(provider: str, turns: int) -> float:
 
 
 def _looped(provider: str) -> float:
-    """Twice as many rounds to half as many."""
+    """Compare a loop with one of half as many rounds."""
     tasks = {
         "half": partial(growth.loop, provider, 100),
         "whole": partial(growth.loop, provider, 200),
@@ -194,7 +194,7 @@ def _looped(provider: str) -> float:
 
 
 def _repair(turns: list[Any], legal: list[Any]) -> float:
-    """A history in need of repair to one that needs none."""
+    """Compare a history that needs repair with one that needs none."""
     tasks = {
         "broken": partial(render, turns, "openai-chat"),
         "legal": partial(render, legal, "openai-chat"),
@@ -206,7 +206,7 @@ def _repair(turns: list[Any], legal: list[Any]) -> float:
 def measures(
     urls: dict[str, str], contestants: list[Contestant], folder: Path
 ) -> Iterator[tuple[str, Measure]]:
-    """Every ratio by name."""
+    """Yield every ratio by name."""
     seen: set[str] = set()
     for column in groups.columns(urls, folder):
         name = f"{column.group}: {column.title}"
@@ -218,7 +218,8 @@ def measures(
     pieces = [turns[at : at + 500] for at in range(0, 5000, 500)]
     read = [read_history(piece) for piece in pieces]
     whole = read_history(turns)
-    # The input is no garbage; which of the two pays for looking at it is chance.
+    # Exclude the inputs from garbage collection:
+    # otherwise chance decides which measurement pays for scanning them.
     gc.collect()
     gc.freeze()
     for provider in growth.PROVIDERS:
@@ -244,18 +245,18 @@ def measures(
 
 
 def worse(found: Mapping[str, float], recorded: Mapping[str, float]) -> list[str]:
-    """What got worse, was never recorded, or is no longer measured."""
-    told = [
+    """Return what got worse, was never recorded, or is no longer measured."""
+    problems = [
         f"{name}: x{ratio:.2f}, recorded is x{recorded[name]:.2f}"
         for name, ratio in found.items()
         if name in recorded and ratio > recorded[name] * TOLERANCE
     ]
-    told += [f"{name} was never recorded: python -m bench --quick --record" for name in found if name not in recorded]  # fmt: skip
-    return told + [f"{name} is recorded and no longer measured" for name in recorded if name not in found]  # fmt: skip
+    problems += [f"{name} was never recorded: python -m bench --quick --record" for name in found if name not in recorded]  # fmt: skip
+    return problems + [f"{name} is recorded and no longer measured" for name in recorded if name not in found]  # fmt: skip
 
 
 def run(record: bool) -> int:
-    """Measure and judge, or measure and record."""
+    """Measure and compare, or measure and record."""
     recorded: dict[str, float] = {}
     if RECORDED.exists():
         recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
@@ -275,14 +276,14 @@ def run(record: bool) -> int:
     if record:
         RECORDED.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
         return 0
-    complaints = worse(found, recorded)
-    for line in complaints:
+    problems = worse(found, recorded)
+    for line in problems:
         print(f"worse: {line}", file=sys.stderr)
-    return 1 if complaints else 0
+    return 1 if problems else 0
 
 
 def best_of(take: Measure, allowed: float) -> float:
-    """The first ratio that is good enough, or the best of all tries."""
+    """Return the first ratio that is good enough, or the best of all tries."""
     best = float("inf")
     for _ in range(TRIES):
         best = min(best, take())

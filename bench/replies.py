@@ -1,9 +1,9 @@
-"""Replies as they stand on the wire, in four dialects, made once by the simulator's own encoders.
+"""Replies in their wire format, in four dialects, created once by the simulator's own encoders.
 
 Rules:
 1. A kind of reply is a ``Say``: the same words, or the same calls, in every dialect.
-2. Every word has eight characters and is a delta of its own; every fragment of arguments has five.
-3. ``EXPECTED`` is what a reader must have in hand at the end; an answer that differs counts as wrong.
+2. Every word has eight characters and is its own delta; every fragment of arguments has five characters.
+3. ``EXPECTED`` is the answer that a reader must return; any other answer is wrong.
 """
 
 from typing import Any
@@ -23,12 +23,12 @@ _FRAGMENT = 5
 
 
 def words(count: int) -> str:
-    """A text of so many deltas."""
+    """Return a text of so many deltas."""
     return "".join(f"{number:>7} " for number in range(count))
 
 
 def _call(fragments: int) -> Call:
-    """A call whose arguments are so many fragments, the brackets around them not counted."""
+    """Return a call whose arguments are so many fragments, not counting the brackets around them."""
     return Call("write", {"text": "word " * fragments})
 
 
@@ -47,7 +47,7 @@ EXPECTED: dict[str, Any] = _TEXTS | {
     name: [[call.name, call.arguments] for call in calls] for name, calls in _CALLS.items()
 }
 
-#: Where each dialect is asked, below the address that its own SDK is given; Google's users are on two versions.
+#: The path of each dialect's requests, below the base URL of its SDK; Google has two versions in use.
 _GEMINI = f"/models/{ROWS['gemini'].default_model}"
 _PATHS = {
     "openai-chat": ("/v1/chat/completions",),
@@ -58,22 +58,22 @@ _PATHS = {
 
 
 def address(server: str, kind: str, provider: str) -> str:
-    """The base URL that the provider's own SDK takes: OpenAI's with the version, the others' without.
+    """Return the base URL for the provider's own SDK: OpenAI's with the version, the others' without.
 
-    A strict server knows no kinds: ``kind`` is empty.
+    For a strict server, which has no kinds, ``kind`` is empty.
     """
     version = "/v1" if provider.startswith("openai") else ""
     return f"{server}{kind and '/' + kind}/{provider}{version}"
 
 
 def frames(provider: str, kind: str) -> list[bytes]:
-    """The events of a reply, each as it stands on the wire."""
+    """Return the events of a reply, each in its wire format."""
     steps = encode_reply(provider, KINDS[kind]).steps
     return [step for step in steps if isinstance(step, bytes)]
 
 
 def prebuilt() -> dict[str, Prebuilt]:
-    """Every reply by its path; ``whole`` is the short one, not streamed."""
+    """Return every reply by its path; ``whole`` is the short one, not streamed."""
     made: dict[str, Prebuilt] = {}
     for provider, paths in _PATHS.items():
         plan = encode_reply(provider, KINDS["short"], stream=False)

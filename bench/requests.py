@@ -1,6 +1,6 @@
-"""A request from a long history, repaired and encoded, against the vendors' clients on legal messages.
+"""Building a request from a long history, with repair and encoding, compared with the vendors' clients on legal messages.
 
-The clients are given messages that need no repair, and send them to a transport that answers at once.
+The clients receive messages that need no repair, and send them to a transport that answers at once.
 """
 
 import json
@@ -15,7 +15,8 @@ from bench.measuring import Result, cpu_minima
 from multi_llm_chat import render
 
 TURNS = 4000
-#: How many times as fast as the openai SDK a first request is, and one with two new turns behind those of an earlier request.
+#: The required speed relative to the openai SDK: for a first request,
+#: and for one that adds two turns to an earlier request.
 LEAST_RATIO = 20.0
 LEAST_APPENDED = 100.0
 APPENDED = (1000, 5000)
@@ -33,7 +34,7 @@ class _Answers(httpx2.BaseTransport):
 
 
 def run() -> Result:
-    """Measure the building of a request."""
+    """Measure how fast a request is built."""
     turns = history(TURNS)
     legal = render(turns, "openai-chat").body["messages"]
     client = openai.OpenAI(api_key="none", http_client=httpx2.Client(transport=_Answers()))
@@ -70,7 +71,7 @@ def run() -> Result:
 
 
 def _appended(client: openai.OpenAI, turns: int) -> float:
-    """How many times as fast as the openai SDK a request with two new turns is written."""
+    """Return how many times as fast as the openai SDK a request with two new turns is built."""
     request, content = appended("openai-chat", turns)
     messages = msgspec.json.decode(content)["messages"]
     best = cpu_minima(

@@ -1,12 +1,12 @@
-"""The servers of the benchmark, in a process of their own, until its input ends.
+"""The servers of the benchmark; the process runs until its input ends.
 
     python -m bench.server
 
 Rules:
-1. ``fast`` is the simulator's fast path: prebuilt bytes by ``/<kind>/<provider>/…``, nothing judged or encoded.
-2. ``paced`` sends the same bytes of the ``burst`` kind with one write for each event, as a model speaks.
-3. ``agent`` is a strict simulator whose model calls four tools in every round until it has had enough of them.
-4. ``silent`` is a strict simulator that says a few words and no more, and holds the reply open.
+1. ``fast`` is the simulator's fast path: prebuilt bytes by ``/<kind>/<provider>/…``, without validation or encoding.
+2. ``paced`` sends the bytes of the ``burst`` kind with one write for each event, as a model does.
+3. ``agent`` is a strict simulator whose model calls four tools in every round, for a fixed number of rounds.
+4. ``silent`` is a strict simulator that sends a few words and then holds the reply open.
 
 It prints the addresses of all four as one JSON object.
 """
@@ -26,7 +26,7 @@ from multi_llm_chat.testing.simulator import (
     always,
 )
 
-#: How many rounds of calls the model wants, by the tool that it is offered.
+#: How many rounds of calls the model makes, by the tool on offer.
 ROUNDS = {"nothing": 20, "wait": 2}
 CALLS_A_ROUND = 4
 FEW_WORDS = "Once upon a time there was a server that fell silent."
@@ -35,12 +35,12 @@ _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encodin
 
 
 def call_tools(request: RecordedRequest) -> Reply:
-    """Call the tool on offer, four times a turn, and say so when all rounds are done."""
-    heard = request.conversation
-    tool = next(tool.name for tool in heard.tools if tool.name in ROUNDS)
-    rounds = len(heard.results) // CALLS_A_ROUND
+    """Call the tool on offer, four times a turn, and answer when all rounds are done."""
+    conversation = request.conversation
+    tool = next(tool.name for tool in conversation.tools if tool.name in ROUNDS)
+    rounds = len(conversation.results) // CALLS_A_ROUND
     if rounds >= ROUNDS[tool]:
-        return Say(f"Done after {len(heard.results)} results.")
+        return Say(f"Done after {len(conversation.results)} results.")
     numbers = range(rounds * CALLS_A_ROUND, (rounds + 1) * CALLS_A_ROUND)
     return Say(calls=[Call(tool, {"number": number}) for number in numbers])
 
@@ -65,7 +65,7 @@ async def _paced() -> asyncio.Server:
                 writer.write(_HEAD)
                 for chunk in replies[provider]:
                     writer.write(chunk)
-                    # Lets the other side read: one segment for each event.
+                    # Let the client read: one segment for each event.
                     await asyncio.sleep(0)
                 writer.write(b"0\r\n\r\n")
                 await writer.drain()

@@ -1,7 +1,7 @@
 """500 conversations at the same time through ``mlc serve``, ten deltas a second each.
 
-A provider sends the streams, a crowd of browsers reads them; both are processes of their own. The same crowd reads the same streams
-from the provider itself: what the server costs is told as a ratio to that, so that the machine's speed does not matter.
+A provider sends the streams, and simulated browsers read them; both are separate processes. The same browsers also read the same
+streams directly from the provider: the server's cost is a ratio to that, so that the machine's speed does not matter.
 """
 
 import argparse
@@ -26,18 +26,18 @@ from bench.web import SPEAKERS, open_files, process_cpu, server
 SESSIONS = 500
 DELTAS = 200
 A_SECOND = 10
-#: What most sessions may wait for their first words, in seconds; the server's CPU for a delta, in microseconds.
+#: The limits: most sessions' time to first token in seconds, and the server's CPU time per delta in microseconds.
 FIRST_WORDS = 1.5
 CPU_A_DELTA = 60.0
 
-#: A session asks each so many seconds: all of them have begun after ``SESSIONS`` of these.
+#: Seconds between the starts of two sessions: all have started after ``SESSIONS`` of these.
 SPACING = 0.002
 
-#: Seconds after the last question, and before the first end, that are not counted.
+#: Seconds after the last start, and before the first end, that are not measured.
 SETTLING = 2.0
 
 _SENT = re.compile(rb"\bat([0-9]{13})\b")
-#: Prose as models write it: a paragraph of sixty tokens with some markup.
+#: Typical model output: a paragraph of sixty tokens with some markup.
 _WORDS = [
     "A",
     "queue",
@@ -129,7 +129,7 @@ def _chunk(delta: dict[str, str], finish: str | None = None) -> bytes:
 
 
 def provide(port_file: str) -> None:
-    """The provider, in a process of its own."""
+    """Run the provider in this process."""
     listening = socket.create_server(("127.0.0.1", 0), backlog=2048)
     app = http.Application()
     app.router.add_post("/v1/chat/completions", _answer)
@@ -141,7 +141,7 @@ def provide(port_file: str) -> None:
 
 @contextmanager
 def provider(folder: Path) -> Generator[str]:
-    """The address of a provider."""
+    """Run a provider in a separate process, and yield its address."""
     port_file = folder / "provider"
     program = f"from bench.sessions import provide; provide({str(port_file)!r})"
     process = subprocess.Popen([sys.executable, "-c", program], cwd=Path(__file__).parents[1])
@@ -170,7 +170,7 @@ async def browser_session(address: str) -> AsyncGenerator[aiohttp.ClientSession]
 
 
 async def bare(address: str, sessions: int) -> dict[str, float]:
-    """The crowd reads the provider's own streams."""
+    """Let the simulated browsers read the provider's own streams."""
     origin = address.removesuffix("/v1")
     firsts: list[float] = []
     async with browser_session(origin) as session:
@@ -194,7 +194,7 @@ async def bare(address: str, sessions: int) -> dict[str, float]:
 
 
 class Page:
-    """One open page: what a browser knows of its conversation."""
+    """One open page: a browser's state of its conversation."""
 
     def __init__(self, html: str) -> None:
         self.conversation = _between(html, 'data-conversation="', '"')
@@ -207,7 +207,7 @@ class Page:
         self._newest = 0.0
 
     def read(self, line: bytes) -> None:
-        """Note when the tokens of a change were sent."""
+        """Record when the tokens of a change were sent."""
         now = time.time() * 1000
         for found in _SENT.finditer(line):
             sent = float(found[1])
@@ -222,7 +222,7 @@ def _between(text: str, start: str, end: str) -> str:
 
 
 async def crowd(address: str, token: str, pid: int, sessions: int) -> dict[str, float]:
-    """As many browsers, each with a conversation of its own."""
+    """Run one simulated browser for each session, each with its own conversation."""
     async with browser_session(address) as session:
         await session.get(f"/?token={token}")
         opening = asyncio.Semaphore(4)
@@ -258,7 +258,7 @@ async def crowd(address: str, token: str, pid: int, sessions: int) -> dict[str, 
         began = process_cpu(pid)
         await asyncio.gather(*(ask(page, number) for number, page in enumerate(pages)))
         asked = process_cpu(pid) - began
-        # While all of them stream: from when the last one has begun to when the first one ends.
+        # While all of them stream: from the start of the last one to the end of the first one.
         await asyncio.sleep(SETTLING)
         began = process_cpu(pid)
         shown = sum(len(page.delays) for page in pages)
@@ -280,7 +280,7 @@ async def crowd(address: str, token: str, pid: int, sessions: int) -> dict[str, 
 
 
 def measure(folder: Path, sessions: int = SESSIONS) -> dict[str, float]:
-    """The figures of one run."""
+    """Return the figures of one run."""
     open_files()
     with provider(folder) as address:
         figures = asyncio.run(bare(address, sessions))

@@ -1,4 +1,4 @@
-"""What it costs to begin: CPU time of fresh processes, beside a bare interpreter."""
+"""Startup cost: CPU time of fresh processes, compared with a bare interpreter."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.measuring import Result
 
-#: CPU milliseconds that each may take (DESIGN, section 4).
+#: The limit of CPU milliseconds for each (DESIGN, section 4).
 BUDGETS = {
     "import multi_llm_chat": 50,
     "mlc --help": 120,
@@ -26,7 +26,7 @@ COMMANDS = {
 
 
 def cpu_milliseconds(arguments: list[str]) -> float:
-    """User and system time of one child process."""
+    """Return user and system time of one child process."""
     before = os.times()
     subprocess.run(
         [sys.executable, *arguments],
@@ -42,7 +42,7 @@ def cpu_milliseconds(arguments: list[str]) -> float:
 
 
 def run() -> Result:
-    """Measure what each start costs."""
+    """Measure each start."""
     best = {
         name: min(cpu_milliseconds(command) for _ in range(5)) for name, command in COMMANDS.items()
     }

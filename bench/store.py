@@ -1,7 +1,7 @@
 """The store on SQLite: saving, searching 100,000 messages, opening a conversation of 10,000 turns.
 
-Times are what a user waits (medians), the disk included: ``synchronous=FULL``. The plans are SQLite's own words for
-what it does.
+Times are wall times (medians), including the disk: ``synchronous=FULL``. The plans are the output of SQLite's
+``EXPLAIN QUERY PLAN``.
 """
 
 import random
@@ -80,7 +80,7 @@ class Author:
         self._count = count()
 
     def message(self) -> str:
-        """The next message."""
+        """Return the next message."""
         number, chance = next(self._count), self._chance
         if number % 4 == 0:
             text = "".join(chance.choices(KANJI + KANA * 2, k=150))
@@ -92,7 +92,7 @@ class Author:
 
 
 def fill(store: Store, author: Author) -> tuple[str, float]:
-    """Write all messages; the id of the long conversation, and the seconds the store took for all."""
+    """Write all messages; return the id of the long conversation, and the store's seconds for all."""
     sizes = [LONG] + [1000] * ((MESSAGES - LONG) // 1000)
     seconds, names = 0.0, list[str]()
     for number, size in enumerate(sizes):
@@ -112,7 +112,7 @@ def _document(name: str, size: int, author: Author) -> ConversationDocument:
 
 
 def milliseconds(task: Callable[[], object], rounds: int = ROUNDS) -> float:
-    """The median of what the task takes."""
+    """Return the task's median time."""
     taken: list[float] = []
     for _ in range(rounds):
         began = time.perf_counter()
@@ -122,7 +122,7 @@ def milliseconds(task: Callable[[], object], rounds: int = ROUNDS) -> float:
 
 
 class Explaining:
-    """A transaction that notes SQLite's plan for every statement."""
+    """A transaction that records SQLite's plan for every statement."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
@@ -141,14 +141,14 @@ class Explaining:
 
 
 def plan_of(transaction: Transaction, operation: Callable[..., Any], *arguments: Any) -> str:
-    """The plan of the longest statement of the operation, which is the one that does the work."""
+    """Return the plan of the operation's longest statement, which does most of the work."""
     explaining = Explaining(transaction)
     operation(cast("Transaction", explaining), *arguments)
     return explaining.plans[max(explaining.plans, key=len)]
 
 
 def bare_insert(folder: Path) -> float:
-    """One row and one commit, with nothing around it."""
+    """Measure inserting and committing one row in bare ``sqlite3``."""
     connection = sqlite3.connect(folder / "bare.db", isolation_level=None)
     for statement in (
         "PRAGMA journal_mode = WAL",
@@ -170,8 +170,8 @@ def bare_insert(folder: Path) -> float:
 def run() -> Result:
     """Measure a store in a temporary folder."""
     author = Author()
-    with tempfile.TemporaryDirectory() as told:
-        folder = Path(told)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         with open_store(folder / "chats.db") as store:
             long, filled = fill(store, author)
             small = store.run(create, "small").id

@@ -1,10 +1,10 @@
 """CPU for each streamed delta: ours (``astream``) against the limit, on the same loopback server.
 
-The limit is what any client pays: aiohttp, a naive split at blank lines and ``msgspec`` decoding to
-dicts, nothing assembled, no error noticed. The server is another process that sends prebuilt
-bytes, either at once (``burst``: the harshest, for all that is left is our own work) or one write for
-each event (``paced``: as a model speaks). Besides: one call in 4,000 fragments (``call``), and the time
-spent until the first delta when 50 streams begin at once (``short``: a reply of few deltas).
+The limit is the least that any client needs: aiohttp, a naive split at blank lines and ``msgspec`` decoding to
+dicts, with no assembly and no error handling. The server is another process that sends prebuilt
+bytes, either all at once (``burst``: the strictest, since only the client's work remains) or one write for
+each event (``paced``: as a model sends them). Also measured: one call in 4,000 fragments (``call``), and the CPU
+time until the first delta when 50 streams start at once (``short``: a reply of few deltas).
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from multi_llm_chat.agent.providers import LLMProvider, create_provider
 LIMIT = 2.0
 MANY = FRAGMENTS[-1]
 VERSIONS = {"anthropic": "/v1", "gemini": "/v1beta"}
-#: What a stream ends an event with.
+#: What ends an event of a stream.
 BLANK = {"gemini": b"\r\n\r\n"}
 ROUNDS = 9
 HISTORY = [{"role": "user", "content": "Tell me a long story."}]
@@ -41,7 +41,7 @@ STREAMS_AT_ONCE = 50
 
 
 class Marks(NamedTuple):
-    """What a reply showed: how many events, and when the first came."""
+    """The measurements of a reply: how many events, and when the first arrived."""
 
     events: int
     first: float
@@ -50,7 +50,7 @@ class Marks(NamedTuple):
 async def limit(
     session: aiohttp.ClientSession, url: str, body: bytes, blank: bytes = b"\n\n"
 ) -> Marks:
-    """The least a client can do."""
+    """Read a reply with the least work a client can do."""
     decode = msgspec.json.decode
     count, first = 0, 0.0
     rest = b""
@@ -68,7 +68,7 @@ async def limit(
 
 
 async def ours(provider: LLMProvider) -> Marks:
-    """The same through our client."""
+    """Read the same reply through our client."""
     count, first = 0, 0.0
     async with provider.astream(HISTORY) as stream:
         async for _ in stream:
@@ -89,9 +89,9 @@ async def _cpu(task: Task) -> float:
 
 
 async def _first_delta(task: Task) -> float:
-    """The median CPU time until the first delta, of many streams that begin at once.
+    """Return the median CPU time until the first delta, of many streams that start at once.
 
-    One thread does all the work, so this is the waiting time on a machine that has nothing else to do.
+    One thread does all the work, so this is the latency on an otherwise idle machine.
     """
     before = time.process_time()
     marks = await asyncio.gather(*(task() for _ in range(STREAMS_AT_ONCE)))
@@ -106,7 +106,7 @@ async def _compare(
     name: str,
     rounds: int = ROUNDS,
 ) -> tuple[float, float]:
-    """The least of ours and of the limit; both take turns."""
+    """Return the minima of ours and of the limit, measured alternately."""
     body = json.dumps({"messages": HISTORY}).encode()
     base = address(server, kind, name) + VERSIONS.get(name, "")
     mine = least = float("inf")
@@ -122,7 +122,8 @@ async def _compare(
 
 
 async def _measure(urls: dict[str, str]) -> dict[str, tuple[float, float]]:
-    # What the imports have made is no garbage; who happens to pay for looking at it is chance.
+    # Exclude imported objects from garbage collection:
+    # otherwise chance decides which measurement pays for scanning them.
     gc.collect()
     gc.freeze()
     found: dict[str, tuple[float, float]] = {}
@@ -147,7 +148,7 @@ def _each(count: int, seconds: tuple[float, float]) -> tuple[float, float]:
 
 
 def run() -> Result:
-    """Measure ours and the limit in turns."""
+    """Measure ours and the limit alternately."""
     with subprocess.Popen(
         [sys.executable, "-m", "bench.server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as server:

@@ -1,12 +1,12 @@
-"""The summaries in ``docs/benchmarks``: what the page needs of a run, small enough to be kept with the source.
+"""The summaries in ``docs/benchmarks``: the data of a run that the page needs, small enough to commit.
 
     python -m bench.summary     make them from the raw files of the last runs; then: python -m bench.page
 
 Rules:
-1. A run writes everything that it found below ``.bench/``, which git ignores, and its summary beside the page.
-2. A run of some groups or contenders is merged into the summary that is there: the others keep their figures.
+1. A run writes its complete results below ``.bench/``, which git ignores, and its summary beside the page.
+2. A run of some groups or contenders is merged into the existing summary: the others keep their figures.
 3. A summary has one line for each case or column. An outcome is a word: ``ok``, ``crash``, ``-`` (not offered) or the rule by
-   which the request was refused; ``/2`` behind it says that two texts are not in the request.
+   which the request was refused; the suffix ``/2`` says that two texts are not in the request.
 """
 
 import json
@@ -18,19 +18,19 @@ from bench.where import PAGE, RAW
 Body = dict[str, Any]
 
 ACCEPTED, CRASHED, NOT_OFFERED = "ok", "crash", "-"
-#: Characters of an error text.
+#: The maximum length of an error text.
 _LONGEST = 200
 #: Digits of a figure and of its noise.
 _DIGITS, _NOISE_DIGITS = 7, 4
 
 
 def read(file: Path) -> Body | None:
-    """A file of figures, if it is there."""
+    """Read a file of figures, if it exists."""
     return json.loads(file.read_bytes()) if file.exists() else None
 
 
 def write_raw(name: str, body: Body) -> None:
-    """Keep everything that a run has found, outside the repository."""
+    """Save a run's complete results, outside version control."""
     RAW.mkdir(parents=True, exist_ok=True)
     (RAW / name).write_text(json.dumps(body) + "\n", encoding="utf-8")
 
@@ -58,7 +58,7 @@ def _compact(value: Any) -> str:
 
 
 def one_line(text: str) -> str:
-    """The beginning of a text on one line, as a table can show it."""
+    """Return the beginning of a text on one line, for a table."""
     return " ".join(text.replace("`", "'").replace("|", "/").split())[:_LONGEST]
 
 
@@ -66,7 +66,7 @@ def one_line(text: str) -> str:
 
 
 def of_comparison(raw: Body, before: Body | None = None) -> Body:
-    """The summary of ``bench.compare``; contenders that were not asked keep the outcomes they had ``before``."""
+    """Return the summary of ``bench.compare``; contenders that were not run keep their outcomes from ``before``."""
     labels = [target["label"] for target in raw["targets"]]
     if before is None or [target["label"] for target in before["targets"]] != labels:
         before = {"cases": [], "words": {}}
@@ -91,19 +91,19 @@ def of_comparison(raw: Body, before: Body | None = None) -> Body:
 
 
 def _outcomes(found: list[Body], case: str, labels: list[str]) -> str:
-    """What became of a case at each target."""
+    """Return the outcome of a case at each target."""
     words = {one["target"]: _outcome(one) for one in found if one["case"] == case}
     return " ".join(words.get(label, NOT_OFFERED) for label in labels)
 
 
 def _outcome(one: Body) -> str:
     kind: str = {"accepted": ACCEPTED, "crashed": CRASHED}.get(one["outcome"]) or one["rule"]
-    # A request that was never sent has lost everything, which says nothing.
+    # A request that was never sent lacks all texts, which is no information.
     return f"{kind}/{len(one['lost'])}" if one["lost"] and kind != CRASHED else kind
 
 
 def _words(outcomes: dict[str, list[Body]]) -> dict[str, str]:
-    """An example of the provider's words for each rule."""
+    """Return an example of the provider's error message for each rule."""
     words: dict[str, str] = {}
     for found in outcomes.values():
         for one in found:
@@ -112,11 +112,11 @@ def _words(outcomes: dict[str, list[Body]]) -> dict[str, str]:
     return dict(sorted(words.items()))
 
 
-# The speed of all.
+# Speed.
 
 
 def of_peers(raw: Body, before: Body | None = None) -> Body:
-    """The summary of ``bench.peers``; columns and contenders that were not asked keep the figures they had ``before``."""
+    """Return the summary of ``bench.peers``; columns and contenders that were not run keep their figures from ``before``."""
     columns = {_key(column): column for column in (before or {}).get("columns", [])}
     for column in raw["columns"]:
         known = columns.get(_key(column), {"cells": {}})["cells"]
@@ -136,7 +136,7 @@ def of_peers(raw: Body, before: Body | None = None) -> Body:
 
 
 def server_ratio(columns: list[Body], floor: float) -> float:
-    """How many times as fast as the fastest contender the server is, which takes ``floor`` µs for a delta."""
+    """Return how many times as fast as the fastest contender the server is; it takes ``floor`` µs for a delta."""
     return min(
         (
             cell["value"] / floor
@@ -167,7 +167,7 @@ def _rounded(value: float, digits: int) -> float:
 
 
 def main() -> None:
-    """Make the summaries of the raw files that are there."""
+    """Create the summaries of the raw files that exist."""
     for name, summary in (("compare.json", of_comparison), ("peers.json", of_peers)):
         if (raw := read(RAW / name)) is not None:
             write(PAGE / name, summary(raw))

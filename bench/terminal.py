@@ -1,7 +1,7 @@
-"""What it costs to show an answer, and to come to the first prompt: CPU time.
+"""The CPU time to show an answer, and to reach the first prompt.
 
-An answer is fed as it would come, eighty tokens a second, and drawn as often as the board draws; only the clock is
-not waited for. Beside it stands rich's own way: the whole text rendered again for each frame.
+An answer arrives at eighty tokens a second of simulated time, and is drawn as often as the board draws. The baseline is
+rich's own way: rendering the whole text again for each frame.
 """
 
 import io
@@ -23,7 +23,7 @@ from multi_llm_chat.cli.terminal.screen import Capabilities, Screen
 from multi_llm_chat.cli.terminal.view import TerminalAnswer
 from multi_llm_chat.events import TextDelta
 
-#: CPU seconds that each may take (DESIGN, sections 4 and 6).
+#: The limit of CPU seconds for each (DESIGN, sections 4 and 6).
 BUDGETS = {"2,000 tokens": 0.5, "first prompt": 0.45}
 TOKENS_A_SECOND = 80
 FRAMES_A_SECOND = 10
@@ -59,7 +59,7 @@ def blend(models: list[Model], weights: list[float]) -> Forecast:
 
 
 def answer(tokens: int) -> list[str]:
-    """A long answer in deltas of about a token."""
+    """Return a long answer in deltas of about a token."""
     text = "# Weather\n"
     number = 0
     while len(text) < tokens * 4:
@@ -69,7 +69,7 @@ def answer(tokens: int) -> list[str]:
 
 
 def show(deltas: list[str]) -> tuple[float, int]:
-    """CPU seconds, and the bytes written."""
+    """Show the answer; return the CPU seconds and the bytes written."""
     now = 0.0
     output = io.StringIO()
     screen = Screen(output, Capabilities(live=True, colour=True), lambda: SIZE)
@@ -89,7 +89,7 @@ def show(deltas: list[str]) -> tuple[float, int]:
 
 
 def show_again_and_again(deltas: list[str]) -> float:
-    """CPU seconds of rendering everything so far for each frame."""
+    """Return the CPU seconds of rendering the whole text so far for each frame."""
     console = Console(file=io.StringIO(), force_terminal=True, width=SIZE[0])
     before = time.process_time()
     each = int(TOKENS_A_SECOND / FRAMES_A_SECOND)
@@ -99,7 +99,7 @@ def show_again_and_again(deltas: list[str]) -> float:
 
 
 def ten_thousand_lines(kind: str) -> float:
-    """CPU seconds for an answer of so many lines, in deltas of ten lines."""
+    """Return the CPU seconds for an answer of ten thousand lines, in deltas of ten lines."""
     lines = {
         "code": ["```\n", *(f"value_{number} = compute({number})\n" for number in range(10_000)), "```\n"],
         "paragraphs": [f"Line {number} of the answer.\n\n" for number in range(5_000)],
@@ -109,7 +109,7 @@ def ten_thousand_lines(kind: str) -> float:
 
 
 def first_prompt(folder: str) -> float:
-    """CPU seconds that ``mlc`` has taken when its first prompt is on the screen."""
+    """Return the CPU seconds that ``mlc`` has used when its first prompt is on the screen."""
     control, terminal = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "multi_llm_chat", "chat"],
@@ -124,7 +124,7 @@ def first_prompt(folder: str) -> float:
     seen = b""
     while "❯".encode() not in seen:
         new = os.read(control, 4096)
-        if b"\x1b[6n" in new:  # it asks where the cursor is
+        if b"\x1b[6n" in new:  # it queries the cursor position
             os.write(control, b"\x1b[1;1R")
         seen += new
     fields = (

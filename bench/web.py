@@ -1,6 +1,6 @@
 """The web app in a real browser: three models at 100 tokens a second into a conversation of 1,000 messages.
 
-Every token carries the moment at which its model sent it; the page notes when it can be seen. Needs Chromium.
+Every token carries its send time; the page records when it becomes visible. Needs Chromium.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ TOKENS_A_SECOND = 100
 TOKENS = 800
 MESSAGES = 1_000
 CLIENTS = 500
-#: Messages of the conversations that are opened; each by a server that has just started.
+#: The lengths of the opened conversations, in messages; a freshly started server opens each.
 OPENED = (60, 2_000, 10_000)
 SERVERS = 3
 
@@ -65,7 +65,7 @@ LIMITS = {
 }
 LEAST_FRAMES = 50.0
 
-#: What stands between the marked tokens: lists, code and tables, as in real answers.
+#: The text between the timestamped tokens: lists, code and tables, as in real answers.
 PROSE = (
     "some ",
     "**bold** ",
@@ -101,7 +101,7 @@ WATCH = r"""() => {
 
 
 class Models:
-    """Three models behind one address; each token says when it was sent."""
+    """Three models behind one address; each token contains its send time."""
 
     async def answer(self, request: http.Request) -> http.StreamResponse:
         await request.read()
@@ -112,7 +112,7 @@ class Models:
             text = f"§{time.time() * 1000:.0f}§ " if number % 5 == 0 else PROSE[number % len(PROSE)]
             try:
                 await response.write(self._chunk({"content": text}, None))
-            except ConnectionError:  # the reader has stopped it
+            except ConnectionError:  # the user stopped the answer
                 return response
             await asyncio.sleep(max(0.0, began + (number + 1) / TOKENS_A_SECOND - time.monotonic()))
         await response.write(self._chunk({}, "stop") + b"data: [DONE]\n\n")
@@ -126,7 +126,7 @@ class Models:
 
 @contextlib.contextmanager
 def models() -> Generator[str]:
-    """The models' address."""
+    """Run the models, and yield their address."""
     listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
     ready, done = threading.Event(), threading.Event()
 
@@ -149,7 +149,7 @@ def models() -> Generator[str]:
 
 
 def serve_here(folder: str, address: str, port_file: str) -> None:
-    """The server, in a process of its own; it writes its port and a link's token."""
+    """Run the server in this process; it prints its port and a link's token."""
     folders = Folders(*(Path(folder) / name for name in ("config", "data", "state")))
     folders.config.mkdir(parents=True)
     lines = [
@@ -172,7 +172,7 @@ def serve_here(folder: str, address: str, port_file: str) -> None:
 
 @contextlib.contextmanager
 def server(address: str, store: Path | None = None) -> Generator[tuple[str, list[str], int]]:
-    """A running server: its address, tokens of links, and its process; it has a copy of the store."""
+    """Run a server on a copy of the store; yield its address, the tokens of its links, and its process."""
     with tempfile.TemporaryDirectory() as folder:
         if store is not None:
             (Path(folder) / "data").mkdir()
@@ -206,7 +206,7 @@ def long_conversation() -> bytes:
 
 
 def fill(place: Path) -> None:
-    """Write a conversation of each length, with the runs and costs that its answers have."""
+    """Write a conversation of each length, with the runs and costs of its answers."""
     with open_store(place) as store:
         for count in OPENED:
             store.run(create, f"{count} messages", identifier=f"opened-{count}")
@@ -232,7 +232,7 @@ def _write_exchanges(transaction: Transaction, conversation: str, count: int) ->
 
 
 def openings(address: str) -> dict[str, float]:
-    """CPU milliseconds of a server for the first page of a conversation, the least of several servers."""
+    """Return a server's CPU milliseconds for the first page of a conversation, the minimum of several servers."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "filled.db"
         fill(place)
@@ -252,7 +252,7 @@ async def _open(address: str, token: str, pid: int, count: int) -> float:
     jar = aiohttp.CookieJar(unsafe=True)
     async with aiohttp.ClientSession(address, cookie_jar=jar) as session:
         await (await session.get(f"/?token={token}")).text()
-        # A server that has just started loads in the background what its first answer needs.
+        # A freshly started server loads in the background what its first answer needs.
         before, last = 0.0, -1.0
         while before - last > 0.005:
             last = _precise_cpu(pid)
@@ -264,14 +264,14 @@ async def _open(address: str, token: str, pid: int, count: int) -> float:
 
 
 def _precise_cpu(pid: int) -> float:
-    """Seconds of CPU; ``process_cpu`` counts hundredths."""
+    """Return CPU seconds more precisely than ``process_cpu``, which counts hundredths."""
     threads = Path(f"/proc/{pid}/task").iterdir()
     nanos = (int((each / "schedstat").read_text().split()[0]) for each in threads)
     return sum(nanos) / 1e9
 
 
 def in_browser(address: str, token: str) -> dict[str, float]:
-    """What a reader feels."""
+    """Measure the latencies that a reader experiences."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
@@ -325,7 +325,7 @@ def _while_streaming(page: Page) -> dict[str, float]:
 
 
 async def _crowd(address: str, token: str, pid: int) -> dict[str, float]:
-    """Five hundred clients, one conversation, three answers."""
+    """Measure five hundred clients of one conversation with three answers."""
     connector = aiohttp.TCPConnector(limit=0)
     jar = aiohttp.CookieJar(unsafe=True)
     async with aiohttp.ClientSession(address, connector=connector, cookie_jar=jar) as session:
@@ -377,7 +377,7 @@ def process_cpu(pid: int) -> float:
 
 
 def _up() -> float:
-    """CPU milliseconds until a fresh ``mlc serve`` answers."""
+    """Return the CPU milliseconds until a fresh ``mlc serve`` answers."""
     with tempfile.TemporaryDirectory() as home:
         environment = os.environ | {
             "MULTI_LLM_CHAT_HOME": home,
@@ -405,7 +405,7 @@ async def _healthy(url: str) -> None:
 
 
 def open_files() -> None:
-    """Allow as many open files as a crowd needs."""
+    """Raise the limit of open files for many clients."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(
         resource.RLIMIT_NOFILE, (min(8192, hard), hard) if soft < 8192 else (soft, hard)

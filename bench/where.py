@@ -1,4 +1,4 @@
-"""What figures were measured on, and where they are kept."""
+"""The machine that figures were measured on, and where the figures are stored."""
 
 import os
 import platform
@@ -6,20 +6,20 @@ from importlib.metadata import version
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
-#: The page and the summaries of which it is made.
+#: The page and its summaries.
 PAGE = _ROOT / "docs" / "benchmarks"
-#: Everything that the last runs have found; not part of the repository.
+#: The complete results of the last runs; not part of the repository.
 RAW = _ROOT / ".bench"
 PACKAGES = ("aiohttp", "msgspec", "openai")
 
 
 def load() -> str:
-    """How busy the machine is, by its own count."""
+    """Return the machine's load average."""
     return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
 
 
 def machine() -> dict[str, str]:
-    """What the figures were measured on."""
+    """Describe the machine that the figures were measured on."""
     cpu = platform.processor() or platform.machine()
     information = Path("/proc/cpuinfo")
     if information.exists():

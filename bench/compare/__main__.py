@@ -1,12 +1,12 @@
-"""Send the same conversations through every contender and let the conformance kit judge what arrives.
+"""Send the same conversations through every contender and validate the resulting requests with the conformance kit.
 
     python -m bench.compare [--contenders NAME …]
 
 Rules:
 1. Every contender translates a case into its own types and sends it to a real HTTP server on the loopback: the strict simulator, which
-   judges the body by ``multi_llm_chat.testing.validate`` and answers as the provider would. Only the first request counts: no second try.
-2. ``accepted``: the provider would take it. ``refused``: it would not, with the row of the rules and its words. ``crashed``: the contender
-   raised before anything was sent. ``lost``: words that are nowhere in the request.
+   validates the body with ``multi_llm_chat.testing.validate`` and answers as the provider would. Only the first request counts; retries do not.
+2. ``accepted``: the provider would accept the request. ``refused``: it would not, with the violated rule and the error message. ``crashed``:
+   the contender raised before it sent anything. ``lost``: texts that are missing from the request.
 3. A refusal is counted only if its rule is a row of docs/rules.md, or a requirement of the published format (``-DOC``, ``-JSON``).
 """
 
@@ -51,14 +51,14 @@ TARGETS = (
     Target("OpenAI Chat", "openai-chat", ROWS["openai-chat"].default_model),
     Target("OpenAI Responses", "openai", ROWS["openai"].default_model),
     Target("Anthropic", "anthropic", ROWS["anthropic"].default_model),
-    # Two generations: only the newer one asks for signatures on calls (GEM-04).
+    # Two generations: only the newer one requires signatures on calls (GEM-04).
     Target("Gemini 2.5", "gemini", "gemini-2.5-pro"),
     Target("Gemini 3", "gemini", ROWS["gemini"].default_model),
 )
 
 
 class Outcome(Struct):
-    """What became of one case."""
+    """The outcome of one case."""
 
     case: str
     target: str
@@ -69,7 +69,7 @@ class Outcome(Struct):
 
 
 def strings(value: object) -> Iterator[str]:
-    """Every string in a JSON value."""
+    """Yield every string in a JSON value."""
     if isinstance(value, str):
         yield value
     for item in (as_object(value) or {}).values():
@@ -81,7 +81,7 @@ def strings(value: object) -> Iterator[str]:
 def judge(
     case: Case, target: Target, answer: dict[str, Any], sent: RecordedRequest | None
 ) -> Outcome:
-    """What the server saw, and what the contender said about it."""
+    """Classify what the server received and what the contender reported."""
     if sent is None:
         return Outcome(case.name, target.label, "crashed", "", str(answer.get("error", answer))[:300], list(case.texts))  # fmt: skip
     said = "\n".join(strings(sent.body)) if sent.body else sent.content.decode(errors="replace")
@@ -98,11 +98,11 @@ def judge(
 def send(
     contestant: Contestant, simulator: Simulator, case: Case, target: Target, folder: Path
 ) -> Outcome | None:
-    """One case to one target; None if the contender does not speak to it."""
+    """Send one case to one target; return None if the contender does not support the target."""
     file = folder / f"{CASES.index(case)}.json"
     if not file.exists():
         file.write_text(json.dumps(case.history), encoding="utf-8")
-    told = {
+    job = {
         "do": "ask",
         "provider": target.provider,
         "base": simulator.sdk_url(target.provider),
@@ -112,23 +112,23 @@ def send(
         "expected": REPLY,
     }
     simulator.requests.clear()
-    answer = contestant.ask(told)
+    answer = contestant.ask(job)
     if "missing" in answer:
         return None
     requests = list(simulator.requests)
     outcome = judge(case, target, answer, requests[0] if requests else None)
-    # Whoever ended with the answer in hand or with the server's refusal did its part; anything else is told.
+    # A contender passes if it returns the answer or the server's refusal; any other error is a crash.
     if outcome.outcome == "accepted" and "error" in answer:
         outcome.outcome, outcome.words = "crashed", str(answer["error"])[:300]
     return outcome
 
 
 def main() -> int:
-    """Compare all; fail if a request of ours would be refused, or if a refusal names a rule that nobody knows."""
+    """Compare all; fail if a request of ours would be refused, or if a refusal names an unknown rule."""
     parser = argparse.ArgumentParser(prog="python -m bench.compare", description=__doc__)
     parser.add_argument("--contenders", nargs="+", metavar="NAME")
-    told = parser.parse_args()
-    names = told.contenders or ["ours", *(peer.name for peer in PEERS), *(name for name, _, _ in AGENTS)]  # fmt: skip
+    options = parser.parse_args()
+    names = options.contenders or ["ours", *(peer.name for peer in PEERS), *(name for name, _, _ in AGENTS)]  # fmt: skip
     failures = {peer.name: error for peer in PEERS if (error := make(peer)) is not None}
     outcomes: dict[str, list[Outcome]] = {}
     with (
@@ -163,10 +163,10 @@ def main() -> int:
     raw: dict[str, Any] = msgspec.to_builtins(written)
     summary.write_raw("compare.json", raw)
     file = PAGE / "compare.json"
-    before = summary.read(file) if told.contenders else None  # the others stay as they were
+    before = summary.read(file) if options.contenders else None  # the others stay as they were
     summary.write(file, summary.of_comparison(raw, before))
     page.write()
-    costly = caching.main() if not told.contenders else 0
+    costly = caching.main() if not options.contenders else 0
     ours = [one for one in outcomes.get("ours", []) if one.outcome != "accepted" or one.lost]
     for one in ours:
         print(f"ours: {one}", file=sys.stderr)

@@ -1,12 +1,12 @@
-"""What the input of a conversation costs, as its provider charges for it, through every contender.
+"""The input cost of a conversation, at its provider's prices, through every contender.
 
     python -m bench.compare.caching
 
 Rules:
 1. Each contender is used as its documentation shows, with its defaults: an agent with one tool for thirty rounds, and a chat of
-   twenty exchanges. The simulator answers; what it received is charged by ``multi_llm_chat.testing.bill``.
-2. The figure is the cost divided by the least that the same requests can cost (``least_bill``), so a contender is not charged for
-   longer requests, only for what its provider could have cached and did not.
+   twenty exchanges. The simulator answers; ``multi_llm_chat.testing.bill`` computes the cost of the requests it received.
+2. The figure is the cost divided by the lowest possible cost of the same requests (``least_bill``). A contender pays no penalty for
+   longer requests, only for input that its provider could have cached and did not.
 """
 
 import sys
@@ -22,7 +22,7 @@ from multi_llm_chat.testing import BilledRequest, bill, least_bill
 from multi_llm_chat.testing.simulator import Call, RecordedRequest, Reply, Say, Simulator
 
 CONTENDERS = ("ours", "litellm", "pydantic-ai", "langchain")
-#: The provider as it charges, and as it is asked.
+#: The provider's name on the bill, and the provider that receives the requests.
 TARGETS = {"anthropic": "anthropic", "openai": "openai-chat", "gemini": "gemini"}
 ROUNDS = 30
 EXCHANGES = 20
@@ -32,12 +32,12 @@ DONE = "Done."
 
 
 def _reply(request: RecordedRequest) -> Reply:
-    """The next answer of a chat."""
+    """Return the next answer of a chat."""
     return Say(f"{request.number} {WORDS}")
 
 
 def _call(request: RecordedRequest) -> Reply:
-    """The next round of an agent."""
+    """Return the next tool call of an agent."""
     number = request.number
     if number >= ROUNDS:
         return Say(DONE)
@@ -45,7 +45,7 @@ def _call(request: RecordedRequest) -> Reply:
 
 
 class Scenario(NamedTuple):
-    """What a contender does, how the model answers, and how many requests that takes."""
+    """What a contender runs, how the model answers, and how many requests that takes."""
 
     task: dict[str, Any]
     reply: Callable[[RecordedRequest], Reply]
@@ -59,7 +59,7 @@ SCENARIOS = {
 
 
 def _measure(contestant: Contestant, target: str, scenario: Scenario) -> float | str:
-    """The cost divided by the least; or why there is none."""
+    """Return the cost divided by the lowest possible cost, or the reason why there is none."""
     provider = TARGETS[target]
     model = "gemini-2.5-pro" if target == "gemini" else ROWS[provider].default_model
     with Simulator(scenario.reply) as simulator:
@@ -74,12 +74,12 @@ def _measure(contestant: Contestant, target: str, scenario: Scenario) -> float |
 
 
 def measure() -> dict[str, dict[str, float | str]]:
-    """The figures of all, by scenario and target, then by contender."""
+    """Return all figures, by scenario and target, then by contender."""
     found: dict[str, dict[str, float | str]] = {}
     for name in CONTENDERS:
         for label, scenario in SCENARIOS.items():
             for target in TARGETS:
-                with field([name], variants=()) as contestants:  # one that hangs is ended
+                with field([name], variants=()) as contestants:  # a contender that hangs is killed
                     figure = _measure(contestants[0], target, scenario)
                 found.setdefault(f"{label}, {target}", {})[name] = figure
                 print(f"{name}, {label}, {target}: {figure}", flush=True)
@@ -87,7 +87,7 @@ def measure() -> dict[str, dict[str, float | str]]:
 
 
 def main() -> int:
-    """Measure, and write the figures to the page; fail if one of ours exceeds 1.02."""
+    """Measure, and write the figures to the page; fail if one of our figures exceeds 1.02."""
     for peer in PEERS:
         if peer.name in CONTENDERS:
             make(peer)

@@ -1,10 +1,10 @@
-"""Conversations as they are found: broken, cut, and handed from one provider's model to another's.
+"""Conversations as they occur in practice: broken, truncated, and passed from one provider's model to another's.
 
 Rules:
-1. A history is in our serialised form and belongs to no provider; every contender gets it in its own types.
-2. Every text is marked, so that it can be looked for in the request; ``texts`` are the words that must arrive (what users, speakers
-   and system turns said and that is not blank). A word that cannot be sent as it is (half a surrogate pair) is looked for by its sound part.
-3. ``rules`` are the rows of docs/rules.md that the history puts to the test; the same situations are in tests/rules and tests/strategies.
+1. A history is in our provider-neutral serialised form; every contender receives it in its own types.
+2. Every text has a unique marker to find it by in the request; ``texts`` are the texts that must arrive (all non-blank texts of users,
+   speakers and system turns). A text that cannot be sent unchanged (half a surrogate pair) is found by its valid part.
+3. ``rules`` are the rows of docs/rules.md that the history exercises; tests/rules and tests/strategies cover the same situations.
 """
 
 from typing import Any
@@ -18,13 +18,13 @@ PDF = "JVBERi0xLjQK"
 
 
 def tool(name: str = "get_weather", schema: Any = None) -> Body:
-    """A tool as MCP lists it."""
+    """Return a tool as MCP lists it."""
     plain = {"type": "object", "properties": {"city": {"type": "string"}}}
     return {"name": name, "description": "The weather in a city.", "inputSchema": schema or plain}
 
 
 class Case(Struct, frozen=True):
-    """One conversation and what a request made of it must still say."""
+    """One conversation and the texts that a request built from it must contain."""
 
     name: str
     rules: tuple[str, ...]
@@ -34,7 +34,7 @@ class Case(Struct, frozen=True):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The words that must arrive."""
+        """The texts that must arrive."""
         if self.said is not None:
             return self.said
         found: list[str] = []
@@ -49,38 +49,38 @@ class Case(Struct, frozen=True):
 
 
 def says(text: Any, role: str = "user") -> Body:
-    """A turn of one text."""
+    """Return a turn with one text."""
     return {"role": role, "content": text}
 
 
 def speaks(*parts: Any, role: str = "assistant") -> Body:
-    """A turn of several parts."""
+    """Return a turn with several parts."""
     return {"role": role, "content": list(parts)}
 
 
 def words(text: str) -> Body:
-    """A text."""
+    """Return a text part."""
     return {"type": "text", "content": text}
 
 
 def wants(identifier: str = "call_a1", name: str = "get_weather", **more: Any) -> Body:
-    """A call."""
+    """Return a tool call part."""
     content: Body = {"name": name, "arguments": {"city": "Tokyo"}, "tool_call_id": identifier}
     return {"type": "tool_call", "content": content | more}
 
 
 def gave(identifier: str = "call_a1", content: Any = "25 degrees", name: str = "get_weather") -> Body:  # fmt: skip
-    """A result."""
+    """Return a tool result part."""
     return {"type": "tool_result", "name": name, "content": content, "tool_call_id": identifier}
 
 
 def tells(*results: Body) -> Body:
-    """A turn of results."""
+    """Return a turn of tool results."""
     return {"role": "tool", "content": list(results)}
 
 
 def thinks(text: str, provider: str, model: str, **opaque: Any) -> Body:
-    """Thinking, and whose it was."""
+    """Return a thinking part and its origin."""
     return {
         "type": "thinking",
         "content": text,
@@ -130,7 +130,7 @@ CASES = (
     Case("history speaks of tools, none is offered", ("ANT-16",), [ASKS, speaks(wants()), tells(gave()), ANSWERS, MORE], []),
     Case("a tool whose schema is a choice", ("OAI-14", "ANT-18"), [ASKS], [tool(schema={"type": "object", "oneOf": [{"properties": {"city": {"type": "string"}}, "required": ["city"]}, {"properties": {"zip": {"type": "string"}}, "required": ["zip"]}]})]),
     Case("a tool with a list of nothing known", ("OAI-14",), [ASKS], [tool(schema={"type": "object", "properties": {"cities": {"type": "array"}}})]),
-    # Empty things.
+    # Empty content.
     Case("empty turn of the model", ("ANT-07", "GEM-08"), [ASKS, speaks(), MORE]),
     Case("blank turn of the model", ("ANT-06", "GEM-08"), [ASKS, says(" \n", "assistant"), MORE]),
     Case("empty words of the user", ("ANT-07", "GEM-08"), [ASKS, ANSWERS, says(""), MORE]),
@@ -139,7 +139,7 @@ CASES = (
     Case("empty result", ("ANT-26",), [ASKS, speaks(wants()), tells(gave(content="")), ANSWERS, MORE]),
     Case("result is null", ("OAI-09", "ANT-26"), [ASKS, speaks(wants()), tells(gave(content=None)), ANSWERS, MORE]),
     Case("result is a list of objects", ("OAI-10", "GEM-18"), [ASKS, speaks(wants()), tells(gave(content=[{"t": 25}, {"t": 26}])), ANSWERS, MORE]),
-    # Who speaks.
+    # Speakers.
     Case("the model has the last word", ("ANT-08", "GEM-09"), [ASKS, ANSWERS]),
     Case("the user speaks twice", ("ANT-21",), [ASKS, says("addition-said"), MORE]),
     Case("two models answer in a row", ("ANT-21",), [ASKS, says("answer-gemini", "gemini"), says("answer-claude", "claude"), says("answer-chatgpt", "chatgpt"), MORE]),
@@ -150,7 +150,7 @@ CASES = (
     Case("signed thinking of Claude in a tool loop", ("ANT-10", "ANT-11", "OAI-11"), [ASKS, speaks(thinks("hm", "anthropic", "claude-opus-4-6", signature="c2ln"), words("looking-up"), wants(), role="claude"), tells(gave()), MORE]),
     Case("unsigned thinking of another provider", ("ANT-13", "OAI-11"), [ASKS, speaks(thinks("hm", "deepseek", "deepseek-reasoner"), words("answer-one"), role="deepseek"), MORE]),
     Case("encrypted reasoning of another provider's model", ("RSP-05",), [ASKS, speaks(thinks("hm", "openai", "gpt-5.1", encrypted_content="gAAAAABo"), words("answer-one"), role="chatgpt"), MORE]),
-    # What JSON cannot say.
+    # Values that JSON cannot express.
     Case("NaN in the arguments", ("ANT-22", "OAI-20"), [ASKS, speaks(wants(arguments={"city": "Tokyo", "limit": _NAN})), tells(gave()), ANSWERS, MORE]),
     Case("infinity in a result", ("ANT-22",), [ASKS, speaks(wants()), tells(gave(content={"t": _INFINITY})), ANSWERS, MORE]),
     Case("half a surrogate pair", ("ANT-22",), [says("question-smile \ud83d"), ANSWERS, MORE], said=("question-smile", "answer-one", "question-two")),

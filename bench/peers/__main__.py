@@ -19,7 +19,7 @@ from bench.peers.environments import LIMIT, OURS, PEERS, make, versions
 from bench.peers.field import PATIENCE, Contestant, Measured, field, measure
 from bench.where import PAGE, load, machine
 
-#: The server must be so many times as fast as the fastest contender, or it is the server that is measured.
+#: The server must be this many times as fast as the fastest contender; otherwise the benchmark measures the server.
 LEAST_SERVER_RATIO = 3.0
 
 
@@ -31,9 +31,9 @@ def _running(
         for column in groups.columns(urls, Path(folder)):
             if only and column.group not in only:
                 continue
-            key = json.dumps(column.told, sort_keys=True)
+            key = json.dumps(column.job, sort_keys=True)
             if key not in known:
-                known[key] = measure(contestants, column.told, column.rounds, patience)
+                known[key] = measure(contestants, column.job, column.rounds, patience)
             yield column, known[key]
     if not only or "store" in only:
         yield groups.appending(contestants)
@@ -75,7 +75,7 @@ def _shown(written: dict[str, Any]) -> str:
 
 
 class Book:
-    """What was measured, written down after every column: a run that is broken off loses nothing."""
+    """The results so far, saved after every column: an interrupted run loses nothing."""
 
     def __init__(self, failures: dict[str, str], floor: float) -> None:
         self._failures = failures
@@ -89,7 +89,7 @@ class Book:
         self.server_ratio = float("inf")
 
     def add(self, column: dict[str, Any]) -> None:
-        """Take a column in place of an older one of the same task."""
+        """Add a column; it replaces an older one of the same task."""
         self._columns.append(column)
         today = time.strftime("%Y-%m-%d", time.gmtime())
         raw: dict[str, Any] = {
@@ -102,19 +102,19 @@ class Book:
         }
         summary.write_raw("peers.json", raw)
         file = PAGE / "peers.json"
-        # Read each time: another run may have written there.
+        # Read again each time: another run may have written the file.
         found = summary.of_peers(raw, summary.read(file))
         self.server_ratio = found["server"]["times faster than the fastest"]
         summary.write(file, found)
 
 
 def main() -> int:
-    """Measure all; what was measured before stays where only some groups are asked for."""
+    """Measure everything, or only the requested groups; all other groups keep their earlier figures."""
     parser = argparse.ArgumentParser(prog="python -m bench.peers", description=__doc__)
     parser.add_argument("--only", nargs="+", default=[], metavar="GROUP")
     parser.add_argument("--contenders", nargs="+", metavar="NAME")
     parser.add_argument("--patience", type=float, default=PATIENCE, metavar="SECONDS", help="slower contenders get two rounds")  # fmt: skip
-    told = parser.parse_args()
+    options = parser.parse_args()
     failures = {peer.name: error for peer in PEERS if (error := make(peer)) is not None}
     with subprocess.Popen(
         [sys.executable, "-m", "bench.server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -122,7 +122,7 @@ def main() -> int:
         assert server.stdout is not None
         urls = json.loads(server.stdout.readline())
         book = Book(failures, groups.server_speed(urls))
-        for column, found in _all(urls, told.only, told.contenders, told.patience):
+        for column, found in _all(urls, options.only, options.contenders, options.patience):
             written = _written(column, found)
             book.add(written)
             print(_shown(written), flush=True)

@@ -1,11 +1,11 @@
-"""Each peer in an environment of its own, as a user would get it.
+"""A separate environment for each peer, as a user would install it.
 
 Rules:
-1. An environment holds the newest versions that its own packages allow: nothing of ours is installed there, no pin of ours applies.
-2. The versions that were really installed are asked of the environment itself.
-3. A peer that cannot be installed is told as such, with the installer's words; the others go on.
+1. An environment has the newest versions that its own packages allow: neither this library nor its version pins apply there.
+2. The environment itself reports the installed versions.
+3. A peer that cannot be installed is reported with the installer's error; the others continue.
 
-    python -m bench.peers.environments        # make those that are missing
+    python -m bench.peers.environments        # create the missing ones
 """
 
 import json
@@ -20,12 +20,12 @@ FOLDER = ROOT / ".peers"
 
 
 class Peer(Struct, frozen=True):
-    """What a user would install, and what a user would import."""
+    """The packages that a user would install, and the import statement."""
 
     name: str
     requirements: tuple[str, ...]
     imports: str
-    #: The module in ``contenders`` that knows how to use it.
+    #: The module in ``contenders`` that uses it.
     contender: str
 
 
@@ -42,7 +42,7 @@ PEERS = (
     Peer("any-llm", ("any-llm-sdk[openai,anthropic,gemini]",), "import any_llm", "any_llm_peer"),
     Peer("aisuite", ("aisuite[mcp]", "openai", "anthropic", "google-genai"), "import aisuite", "aisuite_peer"),
 )  # fmt: skip
-#: Measured with our own interpreter.
+#: Measured with this interpreter.
 OURS = Peer("ours", (), "import multi_llm_chat", "ours")
 LIMIT = Peer("limit", (), "import aiohttp, msgspec", "limit")
 
@@ -54,19 +54,19 @@ print(json.dumps({found.name.lower(): found.version for found in distributions()
 
 
 def python_of(peer: Peer) -> Path:
-    """The interpreter of a peer's environment."""
+    """Return the interpreter of a peer's environment."""
     if not peer.requirements:
         return Path(sys.executable)
     return FOLDER / peer.name / "bin" / "python"
 
 
 def make(peer: Peer) -> str | None:
-    """Make the environment if there is none; what the installer said if it failed."""
+    """Create the environment if it does not exist; return the installer's error if it failed."""
     if not peer.requirements or python_of(peer).exists():
         return None
     FOLDER.mkdir(exist_ok=True)
     installer = str(Path(sys.executable).with_name("uv"))
-    # Without --no-config the pins of our own pyproject.toml would hold back what the peer needs.
+    # Without --no-config the pins of our pyproject.toml would apply to the peer's packages.
     commands = (
         [installer, "venv", "--quiet", "--no-config", "--python", sys.executable, str(FOLDER / peer.name)],
         [installer, "pip", "install", "--quiet", "--no-config", "--python", str(python_of(peer)), *peer.requirements],
@@ -80,11 +80,11 @@ def make(peer: Peer) -> str | None:
 
 
 def versions(peer: Peer) -> dict[str, str]:
-    """The versions of what was asked for and of the HTTP and JSON libraries below it."""
-    told = subprocess.run(
+    """Return the versions of the required packages and of the HTTP and JSON libraries that they use."""
+    done = subprocess.run(
         [python_of(peer), "-c", _VERSIONS], check=True, capture_output=True, text=True
     )
-    found: dict[str, str] = json.loads(told.stdout)
+    found: dict[str, str] = json.loads(done.stdout)
     wanted = [requirement.partition("[")[0] for requirement in peer.requirements] or [
         "multi-llm-chat",
         "multi_llm_chat",
@@ -97,7 +97,7 @@ def versions(peer: Peer) -> dict[str, str]:
 
 
 def main() -> int:
-    """Make all environments."""
+    """Create all environments."""
     failed = 0
     for peer in PEERS:
         error = make(peer)

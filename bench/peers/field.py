@@ -1,11 +1,11 @@
-"""All contenders side by side: each in its own process and environment, asked in turns.
+"""All contenders side by side: each in its own process and environment, measured in turns.
 
 Rules:
-1. A round asks every contender once, in order, so that all meet the same machine; the first round warms up and does not count
-   (``rounds=0``: it is the only one and counts).
-2. What is reported is the least CPU time and the median wall time of the rounds.
-3. A contender that is wrong once, or fails once, has no figure: its words are reported instead.
-4. A task that takes longer than a minute is given up, and its process ended. Rounds end early for a contender whose single turn takes longer than the patience allows: at least two are measured.
+1. A round sends the job to every contender once, in order, so that all run under the same load; the first round warms up and does
+   not count (with ``rounds=0`` it is the only one and counts).
+2. The result is the minimum CPU time and the median wall time of the rounds.
+3. A contender that gives one wrong answer, or fails once, has no figure: its error is reported instead.
+4. A job that takes longer than a minute is abandoned, and its process killed. A contender whose single round takes longer than ``patience`` gets fewer rounds: at least two.
 """
 
 import json
@@ -25,7 +25,7 @@ from bench.peers.environments import LIMIT, OURS, PEERS, Peer, make, python_of
 _HERE = Path(__file__).parent
 PATIENCE = 1.5
 GIVE_UP = 60.0
-#: Nothing may ask the network, and nothing is sent to anybody.
+#: Turns off network access and telemetry.
 ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "OPENAI_AGENTS_DISABLE_TRACING": "1",
@@ -36,12 +36,12 @@ ENVIRONMENT = {
 
 
 class Measured(Struct):
-    """One contender in one task: figures, or why there are none."""
+    """The result of one contender in one job: figures, or why there are none."""
 
     cpu: float | None = None
     wall: float | None = None
     more: dict[str, float] = {}
-    #: The spread of CPU time over the rounds: the median over the least.
+    #: The spread of CPU time over the rounds: the median divided by the minimum.
     noise: float | None = None
     failure: str = ""
 
@@ -64,13 +64,13 @@ class Contestant:
         )
         self.broken = "" if self._read().get("ready") else "does not start"
 
-    def ask(self, told: dict[str, Any]) -> dict[str, Any]:
-        """One task; its figures or what went wrong."""
+    def ask(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Run one job; return its figures or its error."""
         if self.broken:
             return {"error": self.broken}
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(json.dumps(told) + "\n")
+            self._process.stdin.write(json.dumps(job) + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
             self.broken = "its process died"
@@ -98,7 +98,7 @@ class Contestant:
         self._process.wait()
 
 
-#: Further ways to use a peer: the name, whose environment, which module.
+#: Further ways to use a peer: the name, the peer whose environment it uses, and the module.
 Variant: TypeAlias = tuple[str, str, str]
 HELPERS: tuple[Variant, ...] = (("anthropic (helper)", "anthropic", "anthropic_helper"),)
 AGENTS: tuple[Variant, ...] = (("pydantic-ai (agent)", "pydantic-ai", "pydantic_ai_agent"),)
@@ -108,7 +108,7 @@ AGENTS: tuple[Variant, ...] = (("pydantic-ai (agent)", "pydantic-ai", "pydantic_
 def field(
     names: list[str] | None = None, *, peers: bool = True, variants: tuple[Variant, ...] = HELPERS
 ) -> Generator[list[Contestant]]:
-    """Every contender that can be installed, ready to be asked; without ``peers`` only ours and the limit."""
+    """Start every contender that can be installed; without ``peers`` only ours and the limit."""
     with ExitStack() as stack:
         found: list[Contestant] = []
 
@@ -130,9 +130,9 @@ def field(
 
 
 def measure(
-    contestants: list[Contestant], told: dict[str, Any], rounds: int = 5, patience: float = PATIENCE
+    contestants: list[Contestant], job: dict[str, Any], rounds: int = 5, patience: float = PATIENCE
 ) -> dict[str, Measured]:
-    """Ask all in turns."""
+    """Run the job with all contenders in turns."""
     taken: dict[str, list[dict[str, float]]] = {one.name: [] for one in contestants}
     failures: dict[str, str] = {}
     for number in range(rounds + 1):
@@ -140,7 +140,7 @@ def measure(
             past = taken[one.name]
             if one.name in failures or (len(past) >= 2 and past[-1]["wall"] > patience):
                 continue
-            answer = one.ask(told)
+            answer = one.ask(job)
             failure = next((f"{key}: {answer[key]}" for key in ("missing", "wrong", "error") if key in answer), "")  # fmt: skip
             if failure:
                 failures[one.name] = failure

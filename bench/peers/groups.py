@@ -1,9 +1,9 @@
-"""What is measured of every contender.
+"""The jobs that every contender is measured with.
 
 Rules:
-1. A column of a table is one task with one figure; every contender is given the same bytes and must have the same answer.
-2. CPU figures are the least of all rounds, wall figures their median; both are kept, the column says which it shows.
-3. The conversations of the request group are legal as they are: nobody is asked to repair.
+1. A column of a table is one job with one figure; every contender receives the same bytes and must return the same answer.
+2. CPU figures are the minimum of all rounds, wall figures their median; both are kept, and the column says which one it shows.
+3. The conversations of the request group are legal: no contender has to repair them.
 """
 
 import json
@@ -35,83 +35,83 @@ _ROOT = Path(__file__).parents[2]
 
 
 class Column(Struct, frozen=True):
-    """One figure of one task."""
+    """One figure of one job."""
 
     group: str
     title: str
     unit: str
-    told: dict[str, Any] = {}
+    job: dict[str, Any] = {}
     figure: str = "cpu"
     scale: float = MILLI
     rounds: int = 4
 
 
-def _told(do: str, provider: str, base: str, **more: Any) -> dict[str, Any]:
+def _job(do: str, provider: str, base: str, **more: Any) -> dict[str, Any]:
     model = ROWS[provider].default_model
     return {"do": do, "provider": provider, "base": base, "model": model} | more
 
 
 def _fast(urls: dict[str, str], do: str, kind: str, provider: str, **more: Any) -> dict[str, Any]:
     base = address(urls["fast"], kind, provider)
-    return _told(do, provider, base, expected=EXPECTED[kind], **more)
+    return _job(do, provider, base, expected=EXPECTED[kind], **more)
 
 
 def streaming(urls: dict[str, str]) -> Iterator[Column]:
-    """CPU for each delta, as fast as the server can and event by event."""
+    """Yield columns for the CPU time of each delta: as fast as the server can send, and event by event."""
     for provider in PROVIDERS:
-        told = _fast(urls, "text", "burst", provider)
-        yield Column("burst", provider, "µs a delta", told, scale=MICRO / DELTAS)
+        job = _fast(urls, "text", "burst", provider)
+        yield Column("burst", provider, "µs a delta", job, scale=MICRO / DELTAS)
     for provider in PROVIDERS:
         base = address(urls["paced"], "burst", provider)
-        told = _told("text", provider, base, expected=EXPECTED["burst"])
-        yield Column("paced", provider, "µs a delta", told, scale=MICRO / DELTAS)
+        job = _job("text", provider, base, expected=EXPECTED["burst"])
+        yield Column("paced", provider, "µs a delta", job, scale=MICRO / DELTAS)
 
 
 def tool_calls(urls: dict[str, str]) -> Iterator[Column]:
-    """One call in many fragments, and many calls in one turn."""
+    """Yield columns for one call in many fragments, and many calls in one turn."""
     for provider in PROVIDERS[:3]:
         for count in FRAGMENTS:
-            told = _fast(urls, "calls", f"call{count}", provider)
+            job = _fast(urls, "calls", f"call{count}", provider)
             title = f"{provider}, {count:,}"
-            yield Column("fragments", title, "µs a fragment", told, scale=MICRO / count, rounds=3)
+            yield Column("fragments", title, "µs a fragment", job, scale=MICRO / count, rounds=3)
     for provider in PROVIDERS:
-        told = _fast(urls, "calls", "parallel", provider)
-        yield Column("parallel", provider, "ms for 20 calls", told)
+        job = _fast(urls, "calls", "parallel", provider)
+        yield Column("parallel", provider, "ms for 20 calls", job)
 
 
 def first_delta(urls: dict[str, str]) -> Iterator[Column]:
-    """How long the first word takes, alone and among others; and how much gets through."""
+    """Yield columns for the time to first token, alone and with concurrent streams, and for the throughput."""
     for provider in ("openai-chat", "anthropic", "gemini"):
         for count in (1, AT_ONCE):
-            told = _fast(urls, "text", "short", provider, count=count)
+            job = _fast(urls, "text", "short", provider, count=count)
             title = f"{provider}, {count} at once"
             rounds = 10 if count == 1 else 4
-            yield Column("first delta", title, "ms CPU", told, "first_cpu", rounds=rounds)
-            yield Column("first delta, wall", title, "ms", told, "first_wall", rounds=rounds)
+            yield Column("first delta", title, "ms CPU", job, "first_cpu", rounds=rounds)
+            yield Column("first delta, wall", title, "ms", job, "first_wall", rounds=rounds)
     for provider in ("openai-chat", "anthropic", "gemini"):
-        told = _fast(urls, "text", "middle", provider, count=AT_ONCE)
+        job = _fast(urls, "text", "middle", provider, count=AT_ONCE)
         each = MICRO / AT_ONCE / THROUGHPUT_DELTAS
-        yield Column("throughput", f"{provider}, {AT_ONCE} streams", "µs a delta", told, scale=each, rounds=3)  # fmt: skip
+        yield Column("throughput", f"{provider}, {AT_ONCE} streams", "µs a delta", job, scale=each, rounds=3)  # fmt: skip
 
 
 def agents(urls: dict[str, str]) -> Iterator[Column]:
-    """A model with tools: tools that do nothing (CPU), and tools that take their time (wall)."""
+    """Yield columns for a model with tools: tools that do nothing (CPU), and tools that sleep (wall)."""
     for provider in ("openai-chat", "anthropic", "gemini"):
         base = address(urls["agent"], "", provider)
         for tool, seconds in (("nothing", 0), ("wait", WAIT)):
             rounds = ROUNDS[tool]
             expected = f"Done after {rounds * CALLS_A_ROUND} results."
-            told = _told("agent", provider, base, tool=tool, seconds=seconds, expected=expected)
-            if provider == "gemini":  # the older generation asks for no signatures and no ids
-                told["model"] = "gemini-2.5-pro"
+            job = _job("agent", provider, base, tool=tool, seconds=seconds, expected=expected)
+            if provider == "gemini":  # the older generation requires no signatures and no ids
+                job["model"] = "gemini-2.5-pro"
             if tool == "nothing":
-                yield Column("agent, no-op tools", provider, "ms CPU a round", told, scale=MILLI / rounds, rounds=3)  # fmt: skip
+                yield Column("agent, no-op tools", provider, "ms CPU a round", job, scale=MILLI / rounds, rounds=3)  # fmt: skip
             else:
-                yield Column("agent, 100 ms tools", provider, "ms a round", told, "wall", MILLI / rounds, rounds=3)  # fmt: skip
+                yield Column("agent, 100 ms tools", provider, "ms a round", job, "wall", MILLI / rounds, rounds=3)  # fmt: skip
 
 
 def conversation(turns: int) -> list[dict[str, Any]]:
-    """A legal tool-using conversation of one model, its ids good for every provider; the last word is the user's."""
+    """Return a legal tool-using conversation of one model, with ids that every provider accepts; the last turn is the user's."""
     made: list[dict[str, Any]] = []
     while len(made) < turns - 1:
         at = len(made)
@@ -142,19 +142,19 @@ TOOL = {
 
 
 def requests(urls: dict[str, str], folder: Path) -> Iterator[Column]:
-    """From a conversation in the contender's own types to the answer."""
+    """Yield columns for the way from a conversation in the contender's own types to the answer."""
     for turns in TURNS:
         file = folder / f"{turns}.json"
         file.write_text(json.dumps(conversation(turns)), encoding="utf-8")
         for provider in ("openai-chat", "anthropic", "gemini"):
             base = address(urls["fast"], "whole", provider)
-            told = _told("ask", provider, base, expected=EXPECTED["short"], history=str(file), tools=[TOOL])  # fmt: skip
+            job = _job("ask", provider, base, expected=EXPECTED["short"], history=str(file), tools=[TOOL])  # fmt: skip
             rounds = 9 if turns <= 1000 else 4
-            yield Column("request", f"{provider}, {turns:,} turns", "ms CPU", told, rounds=rounds)
+            yield Column("request", f"{provider}, {turns:,} turns", "ms CPU", job, rounds=rounds)
 
 
 def columns(urls: dict[str, str], folder: Path) -> list[Column]:
-    """Everything that is asked of running contenders."""
+    """Return all columns for running contenders."""
     return [
         *streaming(urls),
         *tool_calls(urls),
@@ -165,26 +165,26 @@ def columns(urls: dict[str, str], folder: Path) -> list[Column]:
 
 
 def memory(urls: dict[str, str]) -> Iterator[tuple[Column, dict[str, Measured]]]:
-    """What an open stream holds; each in a fresh process, for freed memory would be used again.
+    """Measure the memory of an open stream; each in a fresh process, since a used one would reuse freed memory.
 
-    Not on Gemini: the peers' clients for it hold a hundred connections at most, and wait.
+    Gemini is left out: the peers' clients for it open at most a hundred connections, and wait.
     """
     for provider in ("openai-chat", "anthropic"):
         base = address(urls["silent"], "", provider)
         for traced in (True, False):
-            told = _told("hold", provider, base, count=HELD, expected=FEW_WORDS, traced=traced)
+            job = _job("hold", provider, base, count=HELD, expected=FEW_WORDS, traced=traced)
             found: dict[str, Measured] = {}
             for peer in (OURS, LIMIT, *PEERS):
                 if python_of(peer).exists():
                     contestant = Contestant(peer.name, peer)
-                    found |= measure([contestant], told, rounds=0)
+                    found |= measure([contestant], job, rounds=0)
                     contestant.close()
             title = f"{provider}, {'traced' if traced else 'resident'}"
-            yield Column("memory", title, "KB a stream", told, "bytes", 1 / 1024), found
+            yield Column("memory", title, "KB a stream", job, "bytes", 1 / 1024), found
 
 
 def _children(command: list[str], text: str) -> tuple[float, float, str]:
-    """CPU and wall seconds of a child process, and what it printed."""
+    """Return CPU and wall seconds of a child process, and its output."""
     before, began = os.times(), time.perf_counter()
     done = subprocess.run(
         command, input=text, capture_output=True, text=True, cwd=_ROOT, env=os.environ | ENVIRONMENT, check=False
@@ -195,15 +195,15 @@ def _children(command: list[str], text: str) -> tuple[float, float, str]:
 
 
 def starts(urls: dict[str, str]) -> Iterator[tuple[Column, dict[str, Measured]]]:
-    """What it costs to begin: the import alone, and a fresh process up to its first whole answer."""
+    """Measure startup: the import alone, and a fresh process up to its first whole answer."""
     peers = [peer for peer in (OURS, LIMIT, *PEERS) if python_of(peer).exists()]
     homes = {"anthropic": "anthropic", "google-genai": "gemini"}
     worker = str(Path(__file__).with_name("worker.py"))
 
     def cold(peer: Peer) -> tuple[list[str], str]:
         script = str(Path(__file__).parent / "contenders" / f"{peer.contender}.py")
-        told = _fast(urls, "text", "short", homes.get(peer.name, "openai-chat"))
-        return [str(python_of(peer)), "-P", "-W", "ignore", worker, script], json.dumps(told) + "\n"
+        job = _fast(urls, "text", "short", homes.get(peer.name, "openai-chat"))
+        return [str(python_of(peer)), "-P", "-W", "ignore", worker, script], json.dumps(job) + "\n"
 
     def imported(peer: Peer) -> tuple[list[str], str]:
         return [str(python_of(peer)), "-c", peer.imports], ""
@@ -233,17 +233,15 @@ def _of_starts(times: list[tuple[float, float]]) -> Measured:
 
 
 def appending(contestants: list[Contestant]) -> tuple[Column, dict[str, Measured]]:
-    """Save messages one by one; those who have a store. Rounds take new files."""
+    """Measure saving messages one by one, for contenders with a store. Each round uses new files."""
     rounds: list[dict[str, Measured]] = []
     with tempfile.TemporaryDirectory() as folder:
         for number in range(4):
             found: dict[str, Measured] = {}
             for one in contestants:
                 file = str(Path(folder) / f"{number}-{one.name}.db")
-                told = _told(
-                    "append", "openai-chat", "http://127.0.0.1:9", file=file, count=APPENDED
-                )
-                found |= measure([one], told, rounds=0)
+                job = _job("append", "openai-chat", "http://127.0.0.1:9", file=file, count=APPENDED)
+                found |= measure([one], job, rounds=0)
             rounds.append(found)
     best = {
         name: min((found[name] for found in rounds), key=lambda one: one.cpu or 0) for name in rounds[0]
@@ -252,7 +250,7 @@ def appending(contestants: list[Contestant]) -> tuple[Column, dict[str, Measured
 
 
 def server_speed(urls: dict[str, str]) -> float:
-    """Seconds a delta that the fast path takes when nobody reads what it says: the harness's own floor."""
+    """Return the seconds per delta of the fast path without decoding: the lower bound of the harness."""
     target = urlsplit(address(urls["fast"], "burst", "openai-chat") + "/chat/completions")
     request = f"POST {target.path} HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{{}}".encode()
     best = float("inf")

@@ -1,11 +1,11 @@
-"""From our serialised history to the vendors' own messages, as a plain application would write it.
+"""Translate our serialised history to the vendors' own messages, as a plain application would.
 
 Rules:
 1. One turn becomes one message (a tool turn one for each result where the format wants that); nothing is repaired, moved, merged or invented.
-2. Whoever is not ``user``, ``system`` or ``tool`` is the assistant: what a user of one model would write.
-3. What a format has no place for is left out as its documentation says: thinking on Chat Completions, system turns inside
-   ``messages`` (Anthropic, Gemini: they go to the field of their own).
-4. Only the standard library: this is used inside the peers' environments.
+2. Every role other than ``user``, ``system`` and ``tool`` is the assistant, as in an application with one model.
+3. Content that a format cannot express is left out as its documentation says: thinking on Chat Completions, system turns inside
+   ``messages`` (Anthropic and Gemini have a separate field for them).
+4. Only the standard library: this module runs inside the peers' environments.
 """
 
 import json
@@ -15,7 +15,7 @@ Body = dict[str, Any]
 
 
 def parts_of(turn: Body) -> list[Body]:
-    """The parts of a turn; a string is one text."""
+    """Return the parts of a turn; a string is one text."""
     content = turn["content"]
     if isinstance(content, str):
         return [{"type": "text", "content": content}]
@@ -25,23 +25,23 @@ def parts_of(turn: Body) -> list[Body]:
 
 
 def role_of(turn: Body) -> str:
-    """``user``, ``system``, ``tool`` or ``assistant``."""
+    """Return ``user``, ``system``, ``tool`` or ``assistant``."""
     return turn["role"] if turn["role"] in ("user", "system", "tool") else "assistant"
 
 
 def texts(parts: list[Body]) -> str:
-    """The words of some parts."""
+    """Return the joined texts of some parts."""
     return "\n".join(part["content"] for part in parts if part["type"] == "text")
 
 
 def result_text(part: Body) -> str:
-    """A result as text."""
+    """Return a tool result as text."""
     content = part["content"]
     return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
 
 
 def arguments_text(part: Body) -> str:
-    """The arguments of a call as JSON, or as the model wrote them."""
+    """Return the arguments of a call as JSON, or as the model wrote them."""
     call = part["content"]
     return (
         call["raw_arguments"]
@@ -51,7 +51,7 @@ def arguments_text(part: Body) -> str:
 
 
 def data_url(part: Body) -> str:
-    """A picture in the address itself."""
+    """Return a picture as a data URL."""
     return part.get("url") or f"data:{part['mime']};base64,{part['data']}"
 
 
@@ -59,7 +59,7 @@ def data_url(part: Body) -> str:
 
 
 def chat(history: list[Body]) -> list[Body]:
-    """Messages of Chat Completions."""
+    """Return messages of Chat Completions."""
     made: list[Body] = []
     for turn in history:
         role, parts = role_of(turn), parts_of(turn)
@@ -101,7 +101,7 @@ def _chat_media(part: Body) -> Body:
 
 
 def chat_tool(tool: Body) -> Body:
-    """A tool as Chat Completions wants it."""
+    """Return a tool in the form of Chat Completions."""
     function = {
         "name": tool["name"],
         "description": tool.get("description", ""),
@@ -114,7 +114,7 @@ def chat_tool(tool: Body) -> Body:
 
 
 def responses(history: list[Body]) -> list[Body]:
-    """Input items of Responses, in the order of the parts."""
+    """Return input items of Responses, in the order of the parts."""
     made: list[Body] = []
     for turn in history:
         role, parts = role_of(turn), parts_of(turn)
@@ -185,7 +185,7 @@ def _responses_content(role: str, parts: list[Body]) -> Any:
 
 
 def responses_tool(tool: Body) -> Body:
-    """A tool as Responses wants it."""
+    """Return a tool in the form of Responses."""
     return {
         "type": "function",
         "name": tool["name"],
@@ -199,7 +199,7 @@ def responses_tool(tool: Body) -> Body:
 
 
 def anthropic(history: list[Body]) -> tuple[str, list[Body]]:
-    """The system text, and the messages of Anthropic."""
+    """Return the system text, and the messages of Anthropic."""
     system = "\n".join(texts(parts_of(turn)) for turn in history if turn["role"] == "system")
     made: list[Body] = []
     for turn in history:
@@ -233,7 +233,7 @@ def _anthropic_block(part: Body) -> Body | None:
             }
         case "thinking":
             opaque = part.get("opaque", {})
-            # Only what is signed can be sent at all; whoever signed it, it is a thinking block.
+            # Only signed thinking can be sent; it is a thinking block whichever provider signed it.
             return (
                 {"type": "thinking", "thinking": part["content"], "signature": opaque["signature"]}
                 if "signature" in opaque
@@ -250,7 +250,7 @@ def _anthropic_block(part: Body) -> Body | None:
 
 
 def anthropic_tool(tool: Body) -> Body:
-    """A tool as Anthropic wants it."""
+    """Return a tool in the form of Anthropic."""
     return {
         "name": tool["name"],
         "description": tool.get("description", ""),
@@ -262,7 +262,7 @@ def anthropic_tool(tool: Body) -> Body:
 
 
 def gemini(history: list[Body]) -> tuple[str, list[Body]]:
-    """The system text, and the contents of Gemini."""
+    """Return the system text, and the contents of Gemini."""
     system = "\n".join(texts(parts_of(turn)) for turn in history if turn["role"] == "system")
     made: list[Body] = []
     for turn in history:
@@ -308,7 +308,7 @@ def _gemini_part(part: Body) -> Body | None:
 
 
 def gemini_tool(tool: Body) -> Body:
-    """A function as Gemini wants it."""
+    """Return a function in the form of Gemini."""
     return {
         "name": tool["name"],
         "description": tool.get("description", ""),

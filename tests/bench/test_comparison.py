@@ -1,4 +1,4 @@
-"""The comparison is fair: what is plain is accepted of everybody, and a refusal is the provider's."""
+"""The comparison is fair: every contender's plain requests are accepted, and every refusal is one of the provider."""
 
 import json
 import xml.etree.ElementTree as ET
@@ -19,7 +19,7 @@ CONTROLS = [case for case in CASES if "(control)" in case.name]
 
 
 def plain_body(provider: str, model: str, case: Case) -> dict[str, Any]:
-    """What the vendor's own SDK would send."""
+    """Return what the vendor's own SDK would send."""
     history, tools = case.history, case.tools
     if provider == "openai-chat":
         offered = [translation.chat_tool(tool) for tool in tools]
@@ -83,7 +83,7 @@ def test_the_page_is_made_of_the_files_beside_it(tmp_path: Path) -> None:
     assert first.startswith("# Benchmarks")
 
 
-def test_a_peer_that_is_ahead_is_named_and_one_that_is_level_is_told_apart():
+def test_a_peer_that_is_ahead_is_named_and_one_that_is_level_is_listed_separately():
     cells = {"ours": {"value": 100.0}, "limit": {"value": 1.0}, "first": {"value": 90.0}}
     cells |= {"level": {"value": 98.0}, "behind": {"value": 101.0}, "failed": {"failure": "no"}}
     columns = [{"group": "store", "title": "append", "unit": "ms", "cells": cells}]

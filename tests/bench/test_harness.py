@@ -1,4 +1,4 @@
-"""The harness measures what it says: right answers count, wrong ones do not, and the server sends what is expected."""
+"""The harness measures what it claims: right answers count, wrong ones do not, and the server sends what is expected."""
 
 import json
 import subprocess
@@ -43,7 +43,7 @@ def both() -> Generator[list[Contestant]]:
         yield contestants
 
 
-def told(do: str, provider: str, base: str, **more: Any) -> dict[str, Any]:
+def job(do: str, provider: str, base: str, **more: Any) -> dict[str, Any]:
     model = ROWS[provider].default_model
     return {"do": do, "provider": provider, "base": base, "model": model} | more
 
@@ -60,7 +60,7 @@ def test_ours_and_the_limit_read_the_same_answer(
 ) -> None:
     do = "text" if isinstance(EXPECTED[kind], str) else "calls"
     base = address(urls["fast"], kind, provider)
-    assert right(measure(both, told(do, provider, base, expected=EXPECTED[kind]), rounds=0))
+    assert right(measure(both, job(do, provider, base, expected=EXPECTED[kind]), rounds=0))
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -68,20 +68,20 @@ def test_events_one_by_one_are_the_same_answer(
     provider: str, urls: dict[str, str], both: list[Contestant]
 ) -> None:
     base = address(urls["paced"], "burst", provider)
-    assert right(measure(both, told("text", provider, base, expected=EXPECTED["burst"]), rounds=0))
+    assert right(measure(both, job("text", provider, base, expected=EXPECTED["burst"]), rounds=0))
 
 
 @pytest.mark.parametrize("provider", ["openai-chat", "anthropic"])
 def test_both_run_all_rounds_of_tools(
     provider: str, urls: dict[str, str], both: list[Contestant]
 ) -> None:
-    asked = told("agent", provider, address(urls["agent"], "", provider), tool="wait", seconds=0)
+    asked = job("agent", provider, address(urls["agent"], "", provider), tool="wait", seconds=0)
     assert right(measure(both, asked | {"expected": "Done after 8 results."}, rounds=0))
 
 
 def test_an_answer_that_differs_has_no_figure(urls: dict[str, str], both: list[Contestant]) -> None:
     base = address(urls["fast"], "short", "openai-chat")
-    found = measure(both, told("text", "openai-chat", base, expected="something else"), rounds=1)
+    found = measure(both, job("text", "openai-chat", base, expected="something else"), rounds=1)
     assert all(one.failure.startswith("wrong") and one.cpu is None for one in found.values())
 
 
@@ -111,15 +111,15 @@ def test_the_fast_path_is_measured_without_reading_what_it_says(urls: dict[str, 
     assert 0 < server_speed(urls) < 1e-3
 
 
-def test_a_worker_tells_what_is_missing_wrong_or_broken(tmp_path: Path) -> None:
+def test_a_worker_reports_what_is_missing_wrong_or_broken(tmp_path: Path) -> None:
     script = tmp_path / "contender.py"
     script.write_text(CONTENDER, encoding="utf-8")
     lines = [
-        told("text", "openai-chat", "works", expected="good answer"),
-        told("text", "openai-chat", "works", expected="another"),
-        told("text", "openai-chat", "raises", expected="good answer"),
-        told("calls", "openai-chat", "works", expected=[]),
-        told("text", "anthropic", "works", expected="good answer"),
+        job("text", "openai-chat", "works", expected="good answer"),
+        job("text", "openai-chat", "works", expected="another"),
+        job("text", "openai-chat", "raises", expected="good answer"),
+        job("calls", "openai-chat", "works", expected=[]),
+        job("text", "anthropic", "works", expected="good answer"),
     ]
     done = subprocess.run(
         [sys.executable, "-P", WORKER, script],
@@ -140,8 +140,8 @@ def test_a_worker_tells_what_is_missing_wrong_or_broken(tmp_path: Path) -> None:
 
 def test_a_ratio_may_be_a_little_worse_than_the_recorded_one_and_no_more() -> None:
     recorded = {"a": 1.0, "b": 2.0, "gone": 3.0}
-    told = worse({"a": 1.29, "b": 2.61, "new": 1.0}, recorded)
-    assert [line.split(" ")[0].rstrip(":") for line in told] == ["b", "new", "gone"]
+    problems = worse({"a": 1.29, "b": 2.61, "new": 1.0}, recorded)
+    assert [line.split(" ")[0].rstrip(":") for line in problems] == ["b", "new", "gone"]
     assert worse(recorded, recorded) == []
 
 

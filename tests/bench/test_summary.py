@@ -1,4 +1,4 @@
-"""Summaries have what the page needs, are merged into earlier ones, and stay small."""
+"""Summaries contain what the page needs, are merged into earlier ones, and stay small."""
 
 import json
 from pathlib import Path

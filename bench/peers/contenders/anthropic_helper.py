@@ -1,4 +1,4 @@
-"""Anthropic's SDK by its ``messages.stream`` helper, which keeps the message so far, as its documentation advises."""
+"""Anthropic's SDK with its ``messages.stream`` helper, which accumulates the message, as its documentation advises."""
 
 from collections.abc import AsyncGenerator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Anthropic's SDK: raw streams, put together by hand, which is its cheapest way; tools by its ``tool_runner``."""
+"""Anthropic's SDK: raw streams, assembled by hand, which is its cheapest way; tools with its ``tool_runner``."""
 
 import asyncio
 import json
@@ -60,7 +60,7 @@ class Contender:
             return str(number)
 
         made = anthropic.beta_async_tool(run, name=tool)
-        # Threads kept by the server are a beta of their own, which the simulator does not speak.
+        # Threads stored by the server are a separate beta, which the simulator does not support.
         runner = self._client.beta.messages.tool_runner(
             messages=HISTORY, tools=[made], thread=False, **self._settings
         )

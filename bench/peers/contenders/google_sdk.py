@@ -19,7 +19,7 @@ class Contender:
         del provider
         self._model = model
         options = types.HttpOptions(base_url=base)
-        # A client that nobody holds closes its connections.
+        # Keep a reference: a client closes its connections when it is garbage-collected.
         self._client = genai.Client(api_key="none", http_options=options)
         self._models = self._client.aio.models
 

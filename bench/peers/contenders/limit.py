@@ -1,4 +1,4 @@
-"""The limit: aiohttp and msgspec, and only what must be done to have the answer in hand."""
+"""The limit: aiohttp and msgspec, and only the work needed to read the answer."""
 
 import asyncio
 import sqlite3
@@ -9,7 +9,7 @@ import aiohttp
 import msgspec
 import translation
 
-#: A whole call, with no number of its own.
+#: A whole call, without an index.
 NEW = -1
 HISTORY = [{"role": "user", "content": "Tell me a long story."}]
 _PATHS = {
@@ -33,7 +33,7 @@ _WHOLE: dict[str, Callable[[Any], str]] = {
 
 
 class Contender:
-    """Bytes in, words out; no error is noticed, nothing is typed."""
+    """Bytes in, text out; no error handling, no types."""
 
     providers = tuple(_PATHS)
 
@@ -83,8 +83,8 @@ class Contender:
         pieces: dict[int, list[str]] = {}
         read = _FRAGMENTS[self._provider]
         async for event in self._events():
-            for told, name, piece in read(event):
-                at = len(names) if told == NEW else told
+            for position, name, piece in read(event):
+                at = len(names) if position == NEW else position
                 if name:
                     names[at] = name
                 pieces.setdefault(at, []).append(piece)
@@ -119,7 +119,7 @@ class Contender:
         return found
 
     async def agent(self, tool: str, seconds: float) -> str:
-        """Whole replies, all calls of a turn at once."""
+        """Read whole replies, and run all calls of a turn concurrently."""
         schema = {"type": "object", "properties": {"number": {"type": "integer"}}}
         offered = {"name": tool, "description": "Do as told.", "inputSchema": schema}
         question = [{"role": "user", "content": "Tell me a long story."}]

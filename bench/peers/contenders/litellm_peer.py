@@ -9,7 +9,7 @@ import translation
 
 os.environ.setdefault(
     "LITELLM_LOCAL_MODEL_COST_MAP", "True"
-)  # otherwise importing asks the network
+)  # otherwise the import makes a network request
 import litellm
 
 litellm.suppress_debug_info = True
@@ -106,7 +106,7 @@ def _of(item: Any, name: str) -> Any:
 
 
 def _with_thinking(history: list[Any]) -> list[Any]:
-    """Chat messages; litellm has a key of its own for signed thinking."""
+    """Return chat messages; litellm has its own key for signed thinking."""
     made: list[Any] = []
     for turn in history:
         messages = translation.chat([turn])

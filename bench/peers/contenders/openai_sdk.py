@@ -1,4 +1,4 @@
-"""OpenAI's SDK: raw streams, put together by hand, which is its cheapest way."""
+"""OpenAI's SDK: raw streams, assembled by hand, which is its cheapest way."""
 
 import json
 from collections.abc import AsyncGenerator

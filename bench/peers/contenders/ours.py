@@ -1,4 +1,4 @@
-"""Ours."""
+"""This library."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -19,7 +19,7 @@ VERSIONS = {"anthropic": "/v1", "gemini": "/v1beta"}
 
 
 class Contender:
-    """Through ``create_provider``."""
+    """This library, through ``create_provider``."""
 
     providers = ("openai-chat", "openai", "anthropic", "gemini")
 

@@ -1,4 +1,4 @@
-"""pydantic-ai by its agent, which looks at the history before it sends it."""
+"""pydantic-ai with its agent, which processes the history before it sends it."""
 
 from typing import Any
 

@@ -95,7 +95,7 @@ class Contender:
         return [_message(turn) for turn in history]
 
     async def ask(self, native: Any, tools: list[Any]) -> str:
-        # Above some limit it would stream what was asked for whole.
+        # Above some limit it would stream a request that is not meant to be streamed.
         reply = await model_request(
             self._model,
             native,
@@ -139,7 +139,7 @@ def _message(turn: Any) -> Any:
         for part in parts
         if part["type"] == "tool_result"
     ]
-    said = [_heard(part) for part in parts if part["type"] in ("text", "media")]
+    said = [_user_part(part) for part in parts if part["type"] in ("text", "media")]
     if said or not made:
         made.append(
             UserPromptPart(said[0] if len(said) == 1 and isinstance(said[0], str) else said)
@@ -147,7 +147,7 @@ def _message(turn: Any) -> Any:
     return ModelRequest(parts=made)
 
 
-def _heard(part: Any) -> Any:
+def _user_part(part: Any) -> Any:
     if part["type"] == "text":
         return part["content"]
     if "url" in part:
