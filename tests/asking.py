@@ -1,4 +1,4 @@
-"""Ask a provider with and without ``async``, so that one test says the same of both."""
+"""Ask a provider with and without ``async``, so that one test covers both."""
 
 import asyncio
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ HISTORY = [{"role": "user", "content": "Hello?"}]
 
 
 class Outcome(NamedTuple):
-    """What became of a question."""
+    """The outcome of a request."""
 
     events: list[Event]
     reply: Reply | None
@@ -21,7 +21,7 @@ class Outcome(NamedTuple):
 
 
 class Asker(Protocol):
-    """One way of asking; it closes what it has used."""
+    """One way of asking; it closes the connections it used."""
 
     def stream(
         self, provider: LLMProvider, history: Iterable[Any] = HISTORY, **settings: Any
@@ -123,7 +123,7 @@ ASKERS: dict[str, Asker] = {"sync": SyncAsker(), "async": AsyncAsker()}
 
 
 def failure_facts(failure: MultiLLMChatError | None) -> Any:
-    """A failure as a value that can be compared."""
+    """Return a failure as a value that can be compared."""
     if failure is None:
         return None
     names = ("status", "code", "retry_after", "repair", "partial", "provider")

@@ -1,10 +1,10 @@
-"""Search for inputs that break what reads data from outside.
+"""Search for inputs that break the code that reads external data.
 
     python -m tests.fuzz [SECONDS]
 
 Runs the property tests of streams, decoders, tool results, imports, forms and pages again and again, each round with another
-seed, for an hour or the given seconds. The first finding ends it; Hypothesis prints the smallest example and keeps it in
-``.hypothesis``. A round is repeated with ``HYPOTHESIS_PROFILE=fuzz pytest --hypothesis-seed=SEED``.
+seed, for an hour or the given seconds. The first failure ends the search; Hypothesis prints the smallest example and stores it in
+``.hypothesis``. Repeat a round with ``HYPOTHESIS_PROFILE=fuzz pytest --hypothesis-seed=SEED``.
 """
 
 import os
@@ -13,13 +13,13 @@ import subprocess
 import sys
 import time
 
-#: The tests whose input comes from outside: from providers, tool servers, files, browsers and programs.
+#: The tests of external input: from providers, tool servers, files, browsers and programs.
 PATHS = ("archive", "config", "history", "http", "protocol", "schema", "tools", "web")
 _PASSED = re.compile(r"(\d+) passed")
 
 
 def search(seconds: float) -> int:
-    """Run rounds until the time is over; the exit code of the round that failed, else 0."""
+    """Run rounds until the time is over; return the exit code of the round that failed, else 0."""
     end, number, passed = time.monotonic() + seconds, 0, 0
     while time.monotonic() < end:
         number += 1

@@ -1,4 +1,4 @@
-"""Programs that a test starts as a user would: their providers are a simulator, over real HTTP."""
+"""Programs that a test starts as a user would: a simulator replaces their providers, over real HTTP."""
 
 import os
 from collections.abc import Generator
@@ -13,14 +13,14 @@ PROVIDERS = ("anthropic", "openai", "openai-chat", "gemini", "groq", "mistral", 
 
 @contextmanager
 def simulated_providers(script: Any) -> Generator[tuple[dict[str, str], Simulator]]:
-    """The environment of a program whose providers are a simulator."""
+    """Return the environment of a program whose providers are a simulator."""
     with Simulator(script) as simulator:
         environment = dict(os.environ)
         for name in PROVIDERS:
             variable = name.upper().replace("-", "_")
             environment[f"{variable}_API_KEY"] = "none"
             environment[f"{variable}_BASE_URL"] = simulator.base_url(name)
-        # As the makers' own SDKs read them.
+        # As the vendors' own SDKs read them.
         environment["ANTHROPIC_BASE_URL"] = simulator.base_url("anthropic").removesuffix("/v1")
         environment["GOOGLE_GEMINI_BASE_URL"] = simulator.base_url("gemini").removesuffix("/v1beta")
         environment["GATEWAY_URL"] = simulator.base_url("openai-chat")

@@ -2,7 +2,7 @@
 
 Rules:
 1. A script is a list of steps for each request, in the order of the requests; the last repeats.
-2. Everything that happens is an event with a lock of its own: tests wait for what happens, never
+2. Everything that happens is an event with its own lock: tests wait for events, never
    for time to pass.
 """
 
@@ -17,12 +17,12 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-#: Long enough for any machine; only a test that fails waits for it.
+#: Long enough for any machine; only a failing test waits this long.
 PATIENCE = 20.0
 
 
 def choose_port() -> int:
-    """A free port for a program that takes one: below those that the system itself gives to others meanwhile."""
+    """Return a free port for a program: below the range from which the system assigns ports to others in the meantime."""
     first = 20_000 + os.getpid() % 10_000
     for port in range(first, first + 100):
         try:
@@ -43,7 +43,7 @@ class Send:
 
 @dataclass(frozen=True)
 class Reset:
-    """Close the socket at once, whatever was promised."""
+    """Close the socket at once, even in the middle of a reply."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,14 @@ class Hold:
 
 @dataclass(frozen=True)
 class Pause:
-    """Say nothing for so many seconds: only for a test about the client's own time limits."""
+    """Send nothing for so many seconds: only for tests of the client's own timeouts."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class Tunnel:
-    """Be a proxy: connect to this port and pass everything on in both directions."""
+    """Act as a proxy: connect to this port and forward everything in both directions."""
 
     port: int
 
@@ -90,26 +90,26 @@ class Received:
 
 
 def head(status: int = 200, kind: str = "text/event-stream", **headers: str) -> bytes:
-    """The head of a reply; further headers are written with dashes."""
+    """Return the head of a reply; underscores in the names of further headers become dashes."""
     lines = [f"HTTP/1.1 {status} Scripted", f"Content-Type: {kind}"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
 def whole(body: bytes | Any, status: int = 200, **headers: str) -> Script:
-    """A reply with a length; what is not bytes is sent as JSON."""
+    """Return a reply with a length; content other than bytes is sent as JSON."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     kind = headers.pop("kind", "application/json")
     return [Send(head(status, kind, Content_Length=str(len(data)), **headers) + data)]
 
 
 def chunk(data: bytes) -> bytes:
-    """One chunk of a chunked body."""
+    """Return one chunk of a chunked body."""
     return f"{len(data):x}\r\n".encode() + data + b"\r\n"
 
 
 def streamed(pieces: bytes | Iterable[bytes], *, ending: Script | None = None) -> Script:
-    """A chunked event stream, one chunk for each piece."""
+    """Return a chunked event stream, one chunk for each piece."""
     pieces = [pieces] if isinstance(pieces, bytes) else list(pieces)
     sent: Script = [Send(head(Transfer_Encoding="chunked"))]
     sent += [Send(chunk(piece)) for piece in pieces if piece]
@@ -118,7 +118,7 @@ def streamed(pieces: bytes | Iterable[bytes], *, ending: Script | None = None) -
 
 @dataclass
 class ScriptedServer:
-    """Answers requests by its scripts."""
+    """Answers requests from its scripts."""
 
     scripts: list[Script]
     tls: ssl.SSLContext | None = None
@@ -180,9 +180,9 @@ class ScriptedServer:
         try:
             if self.tls is not None:
                 connection = self.tls.wrap_socket(connection, server_side=True)
-                self._open.append(connection)  # wrapping empties the plain one
+                self._open.append(connection)  # wrapping detaches the plain socket
             self._converse(connection, number)
-        except OSError:  # the client left in the middle of something
+        except OSError:  # the client disconnected early
             self.client_gone.set()
         finally:
             connection.close()
@@ -252,7 +252,7 @@ def _read_request(file: Any, connection: int) -> Received | None:
 
 @contextlib.contextmanager
 def serving(*scripts: Script, tls: ssl.SSLContext | None = None) -> Generator[ScriptedServer]:
-    """A server for the length of a block."""
+    """Run a server for the duration of a block."""
     server = ScriptedServer(list(scripts), tls)
     try:
         yield server

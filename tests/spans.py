@@ -1,4 +1,4 @@
-"""The spans and metrics of this process, as OpenTelemetry's own SDK keeps them."""
+"""The spans and metrics of this process, recorded by OpenTelemetry's own SDK."""
 
 from functools import cache
 from typing import Any
@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 
 class Recorded:
-    """What the process has exported; a process has one provider of each kind, for good."""
+    """The exports of the process; a process has one provider of each kind for its lifetime."""
 
     def __init__(self) -> None:
         self._exporter = InMemorySpanExporter()
@@ -24,15 +24,15 @@ class Recorded:
 
     @property
     def spans(self) -> list[ReadableSpan]:
-        """The spans that have ended, in the order of their ends."""
+        """Return the spans that have ended, in the order of their ends."""
         return list(self._exporter.get_finished_spans())
 
     def named(self, operation: str) -> list[ReadableSpan]:
-        """The spans of one operation."""
+        """Return the spans of one operation."""
         return [span for span in self.spans if span.name.split(" ")[0] == operation]
 
     def points(self, metric: str) -> list[Any]:
-        """The data points of a metric, since the process began."""
+        """Return the data points of a metric since the process started."""
         data = self._reader.get_metrics_data()
         return [
             point
@@ -44,11 +44,11 @@ class Recorded:
         ]
 
     def clear(self) -> None:
-        """Forget the spans so far."""
+        """Discard the spans so far."""
         self._exporter.clear()
 
 
 @cache
 def recorded() -> Recorded:
-    """Let OpenTelemetry record from now on."""
+    """Make OpenTelemetry record from now on."""
     return Recorded()

@@ -6,5 +6,5 @@ from tests.asking import ASKERS, Asker
 
 @pytest.fixture(params=list(ASKERS.values()), ids=list(ASKERS))
 def asker(request: pytest.FixtureRequest) -> Asker:
-    """One way of asking."""
+    """Return one way of asking a provider."""
     return request.param

@@ -1,4 +1,4 @@
-"""Conversations to be shortened: long ones, with tools, thinking and several speakers."""
+"""Long conversations for tests of shortening, with tools, thinking and several speakers."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ class _Writing:
         self.turns.append(Turn(role, parts, id=f"t{number}", created_at=f"2026-11-{number:02}"))
 
     def round(self, speaker: str) -> None:
-        """A turn that calls tools, and their results."""
+        """Return a turn that calls tools, and their results."""
         calls = [
             ToolCall("look", {"mark": self.mark("call")}, f"c{next(self._count)}")
             for _ in range(self.draw(st.integers(1, 3)))
@@ -60,7 +60,7 @@ class _Writing:
 
 @st.composite
 def conversations(draw: st.DrawFn) -> tuple[Turn, ...]:
-    """Exchanges of every kind; the newest may be in the middle of its tools."""
+    """Draw exchanges of every kind; the last one may end in the middle of its tool calls."""
     writing = _Writing(draw)
     if draw(st.booleans()):
         writing.say("system", Text("Be kind."))

@@ -1,4 +1,4 @@
-"""The same small answer in every dialect, streamed and whole, and the same error."""
+"""One short answer and one error in every dialect, streamed and whole."""
 
 import json
 from typing import Any

@@ -48,7 +48,7 @@ def ran(*identifiers: str, text: str = "sunny", elapsed: float = 0.0) -> ToolsRa
 def play(
     outcomes: Sequence[Outcome], limits: LoopLimits | None = None, options: Options | None = None
 ) -> tuple[list[Effect], LoopEnd]:
-    """Run the loop against these outcomes; it must ask for exactly as many."""
+    """Run the loop against these outcomes; it must request exactly as many."""
     loop = agent_loop(ASKED, limits=limits or LoopLimits(), options=options or Options())
     effects: list[Effect] = [next(loop)]
     script = list(outcomes)
@@ -229,7 +229,7 @@ def test_thinking_stops_when_thoughts_circle_or_the_budget_is_spent():
 
 @st.composite
 def outcome_makers(draw: st.DrawFn) -> list[Callable[[Effect], Outcome]]:
-    """Answers to any effects: calls, texts, failures, missing and doubled results, cancels."""
+    """Generate outcomes for any effects: calls, texts, failures, missing and duplicate results, cancellations."""
     makers: list[Callable[[Effect], Outcome]] = []
     for number in range(draw(st.integers(1, 8))):
         count, fault = draw(st.integers(0, 3)), draw(st.integers(0, 12))

@@ -1,4 +1,4 @@
-"""What is left out of a history, and what never is."""
+"""Which parts of a history compression leaves out, and which it never does."""
 
 import pytest
 from hypothesis import given

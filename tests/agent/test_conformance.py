@@ -1,6 +1,6 @@
-"""The kit for authors of providers passes what is right, and finds what is wrong."""
+"""The conformance kit for provider authors accepts correct providers, and finds the faults of others."""
 
-# The classes here are written as an application writes them.
+# The classes here are written as an application would write them.
 # pyright: reportIncompatibleMethodOverride=false, reportIncompatibleVariableOverride=false
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A chain of providers: the next takes the conversation over when one fails."""
+"""A fallback chain: when a provider fails, the next one takes over the conversation."""
 
 import threading
 
@@ -58,11 +58,11 @@ def test_the_first_answers_while_it_can(asker: Asker) -> None:
     assert second.connections == 0
 
 
-def test_what_was_begun_is_not_begun_again_elsewhere(asker: Asker) -> None:
+def test_a_reply_that_has_begun_is_not_started_again_by_the_next_provider(asker: Asker) -> None:
     begun = stream_of("anthropic")[1]
     cut = streamed([], ending=[begun, Reset()])
     with serving(cut) as first, serving(stream_of("gemini")) as second:
-        # The whole stream in one chunk, then a loss: complete all the same.
+        # The whole stream arrives in one chunk before the connection is lost: the reply is complete.
         assert asker.stream(FallbackProvider(members(first, second)), HISTORY).reply is not None
     delta = (
         b'event: content_block_start\ndata: {"type":"content_block_start","index":0,'

@@ -1,4 +1,4 @@
-"""Extra HTTP headers: they arrive, they replace ours except the key's, and nothing shows them."""
+"""Extra HTTP headers: they are sent, they replace ours except the key's, and they never appear in output."""
 
 import traceback
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The list of models, in every form in which providers give it."""
+"""The list of models, in every form that providers return."""
 
 from typing import Any
 

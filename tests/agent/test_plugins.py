@@ -1,6 +1,6 @@
-"""Providers with code of their own: subclasses that replace ``call_api``, ``ask`` or ``format_history``, and plain objects."""
+"""Custom providers: subclasses that override ``call_api``, ``ask`` or ``format_history``, and plain objects."""
 
-# The classes here are written as an application writes them, against the earlier systems' contract.
+# The classes here are written as an application would write them, against the earlier systems' contract.
 # pyright: reportIncompatibleMethodOverride=false, reportIncompatibleVariableOverride=false
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownMemberType=false, reportUnnecessaryTypeIgnoreComment=false, reportUnknownLambdaType=false, reportPrivateUsage=false
@@ -55,7 +55,7 @@ Chunk = dict[str, Any]
 
 
 class EchoProvider(LLMProvider):
-    """The earlier systems' contract: ``call_api``, and nothing else."""
+    """The earlier systems' contract: only ``call_api``."""
 
     def call_api(
         self, history: Any, system_prompt: str | None = None, tools: Any = None
@@ -70,7 +70,7 @@ class EchoProvider(LLMProvider):
 
 
 class EventProvider:
-    """A plug-in that is no subclass: ``ask``, with events."""
+    """A plug-in that is not a subclass: ``ask``, with events."""
 
     model = "event-1"
 
@@ -84,7 +84,7 @@ class EventProvider:
 
 @pytest.fixture(autouse=True)
 def as_before() -> Generator[None]:
-    """Registrations of a test end with it."""
+    """Undo a test's registrations at its end."""
     tables: Any = (
         factories._FACTORIES,
         ROWS,
@@ -227,7 +227,7 @@ def test_format_history_belongs_to_the_class_too():
 
 
 def test_an_object_with_call_api_will_do_and_so_will_a_replaced_method(asker: Asker):
-    """The earlier systems' tests give a provider's ``call_api`` a value to return."""
+    """The earlier systems' tests set the return value of a provider's ``call_api``."""
     chunks: list[Chunk] = [
         {"type": "text", "content": "Hello"},
         {"type": "tool_call", "content": {"name": "search", "arguments": {"q": "test"}}},

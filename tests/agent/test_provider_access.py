@@ -1,4 +1,4 @@
-"""Keys and addresses: where they come from, and that keys are shown nowhere."""
+"""Keys and base URLs: where they come from, and that keys are never shown."""
 
 import asyncio
 import traceback
@@ -143,7 +143,7 @@ def test_a_local_server_needs_no_key_and_may_have_one() -> None:
 
 
 def texts(failure: BaseException) -> Iterator[str]:
-    """Everything that a log or a screen could show of an error."""
+    """Return everything that a log or a screen could show of an error."""
     yield from traceback.format_exception(failure)
     seen: BaseException | None = failure
     while seen is not None:

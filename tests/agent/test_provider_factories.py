@@ -1,4 +1,4 @@
-"""Providers by name: rows, registered factories, and those that installed packages offer."""
+"""Providers by name: built-in rows, registered factories, and those of installed packages."""
 
 import importlib
 import sys
@@ -18,14 +18,14 @@ ROOT = Path(__file__).parents[2]
 
 
 class AcmeProvider(LLMProvider):
-    """Somebody's provider, on the dialect of another."""
+    """A third-party provider that uses another provider's dialect."""
 
     default_provider = "openai-chat"
 
 
 @pytest.fixture(autouse=True)
 def as_before() -> Generator[None]:
-    """Registrations of a test end with it."""
+    """Undo a test's registrations at its end."""
     registered = dict(factories._FACTORIES)  # pyright: ignore[reportPrivateUsage]
     yield
     factories._FACTORIES.clear()  # pyright: ignore[reportPrivateUsage]
@@ -57,7 +57,7 @@ def test_a_factory_needs_a_name() -> None:
 
 
 def installed(monkeypatch: pytest.MonkeyPatch, folder: Path, package: str, **offered: str) -> None:
-    """Install a package that offers these providers."""
+    """Simulate an installed package that offers these providers."""
     information = folder / f"{package}-1.0.dist-info"
     information.mkdir(parents=True)
     (information / "METADATA").write_text(
@@ -80,7 +80,7 @@ def test_an_installed_package_offers_a_provider(
     installed(monkeypatch, tmp_path, "acme_llm", acme="acme_llm:Acme", openai="acme_llm:Nothing")
     for _ in range(2):
         assert type(create_provider("acme", model="m")).__module__ == "acme_llm"
-    # A known name does not look at installed packages: this one would fail.
+    # A known name does not load installed packages: this one would fail.
     assert create_provider("openai").name == "openai"
 
 

@@ -1,4 +1,4 @@
-"""What a provider object offers besides asking."""
+"""What a provider object offers besides requests."""
 
 import inspect
 from typing import Any

@@ -1,4 +1,4 @@
-"""Streams while they run: cancelling, closing, stopping, and what they know in the end."""
+"""Streams while they run: cancelling, closing, stopping, and their final state."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""``request``, ``ask`` and ``ask_sync``: what the other methods of a provider are made of."""
+"""``request``, ``ask`` and ``ask_sync``: the building blocks of a provider's other methods."""
 
 import asyncio
 from typing import Any
@@ -105,13 +105,13 @@ def test_a_request_for_another_provider_takes_nothing_of_it_along() -> None:
 def test_a_request_cannot_send_the_key_to_another_address() -> None:
     with (
         serving(whole_of("anthropic")) as server,
-        serving(whole_of("anthropic")) as elsewhere,
+        serving(whole_of("anthropic")) as other,
         ClaudeProvider(api_key="k", base_url=server.url) as provider,
     ):
-        request = ModelRequest(TURNS, "anthropic", base_url=elsewhere.url, stream=False)
+        request = ModelRequest(TURNS, "anthropic", base_url=other.url, stream=False)
         with provider.ask_sync(request) as stream:
             _ = list(stream)
-    assert (len(server.requests), elsewhere.connections) == (1, 0)
+    assert (len(server.requests), other.connections) == (1, 0)
 
 
 def test_members_of_one_kind_are_asked_each_with_its_own_model() -> None:
@@ -161,7 +161,7 @@ def test_tools_are_functions_registries_definitions_or_a_mixture():
     assert [tool.name for tool in provider.request("hi", tools=add).tools] == ["add"]
 
 
-def test_a_misplaced_setting_is_told_where_it_belongs():
+def test_the_error_for_a_misplaced_setting_says_where_it_belongs():
     provider: Any = create_provider("openai", api_key="k")
     with pytest.raises(TypeError, match="'temperature' is an option"):
         provider.complete("hi", temperature=0.5)

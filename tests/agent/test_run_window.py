@@ -1,4 +1,4 @@
-"""Runs that would not fit the window, over real HTTP: they are shortened, reported, and answered."""
+"""Runs that would not fit the context window, over real HTTP: they are shortened, reported, and answered."""
 
 import asyncio
 import threading
@@ -19,7 +19,7 @@ from multi_llm_chat.testing.simulator import Call, Gate, Say, Simulator, Status
 from multi_llm_chat.tools import ToolRegistry
 
 DIALECTS = ["openai", "openai-chat", "anthropic", "gemini"]
-#: The words of each provider for a request that does not fit.
+#: Each provider's error message for a request that does not fit.
 TOO_LONG = {
     "openai": Status(400, "Your input exceeds the context window of this model.", code="context_length_exceeded"),
     "openai-chat": Status(400, "This model's maximum context length is 8192 tokens.", code="context_length_exceeded"),
@@ -191,7 +191,7 @@ def test_a_chosen_model_summarises_what_goes(run: Any, registry: ToolRegistry):
 
 @RUNNERS
 @pytest.mark.parametrize("answer", [Status(400, "no"), Say(" ")], ids=["failing", "empty"])
-def test_without_a_summary_the_run_goes_on_and_says_why(
+def test_without_a_summary_the_run_continues_and_says_why(
     run: Any, answer: Say | Status, registry: ToolRegistry
 ):
     with (
@@ -211,7 +211,7 @@ def test_without_a_summary_the_run_goes_on_and_says_why(
     assert result.final_text == "Fine."
 
 
-def test_a_later_summary_tells_of_the_earlier_one(registry: ToolRegistry):
+def test_a_later_summary_includes_the_earlier_one(registry: ToolRegistry):
     rounds = [Say(calls=[Call("read", {"page": page})]) for page in range(9)]
     with (
         simulated("anthropic", *rounds, Say("Read.")) as (asked, _),
@@ -286,7 +286,7 @@ def test_a_sync_run_is_cancelled_from_another_thread_while_it_is_summarised(regi
 
 
 def test_the_providers_own_count_replaces_the_estimate(registry: ToolRegistry):
-    # By estimate the second request would not fit; the provider counted the first at half of it.
+    # By our estimate the second request would not fit; the provider's count of the first one is half of our estimate.
     counted = Say(calls=[Call("read", {"page": 1})], usage=Usage(4_000, 10))
     for usage, expected in ((counted, 0), (counted.having(usage=Usage(9_900, 10)), 1)):
         with simulated("anthropic", usage, Say("Fine.")) as (asked, _):
@@ -296,7 +296,7 @@ def test_the_providers_own_count_replaces_the_estimate(registry: ToolRegistry):
         assert len(compressions(events)) == expected
 
 
-def test_runs_of_one_conversation_go_on_from_the_same_cut(registry: ToolRegistry):
+def test_runs_of_one_conversation_continue_from_the_same_cut(registry: ToolRegistry):
     with simulated("anthropic", Say("One."), Say("Two.")) as (asked, simulator):
         first = execute_with_tools_sync(
             asked, conversation(asked, 20), registry, compression=Compression(window=16_000)

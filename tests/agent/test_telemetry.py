@@ -1,4 +1,4 @@
-"""Spans, metrics and log records: the same on every path, without words unless the user asks for them."""
+"""Spans, metrics and log records: the same on every path, and without message texts unless the user enables them."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ FAST = RetryPolicy(first_wait=0.0, longest_wait=0.0)
 
 @pytest.fixture
 def seen() -> Recorded:
-    """What OpenTelemetry records in this test."""
+    """Return what OpenTelemetry records in this test."""
     found = recorded()
     found.clear()
     return found
@@ -114,7 +114,7 @@ def test_a_plug_in_that_asks_the_network_counts_once(asker: Asker, seen: Recorde
 
 
 def test_a_reply_that_its_reader_leaves_ends_its_span(seen: Recorded) -> None:
-    gate = Gate(3)  # the rest of the reply comes when the reader has left
+    gate = Gate(3)  # the rest of the reply arrives after the reader has left
     endless = Say("one two three four", delta_size=3, faults=[gate])
     with Simulator([endless]) as model, provider_at(model) as provider:
         with provider.stream(HISTORY) as stream:

@@ -1,4 +1,4 @@
-"""Files of the first system, written as its documents describe them, imported whole."""
+"""Import of the first system's files, written as its documents describe them, without loss."""
 
 import io
 import json
@@ -18,13 +18,13 @@ from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.store import list_conversations, read_document
 
 NAMES = ["東京の天気", "旅行の計画", "買い物リスト", "料理レシピ", "プログラミング相談"]
-#: What notes say of a missing or orphan result.
+#: The notes about a missing or orphan result.
 PAIRING = re.compile(r"unanswered call|whose call is not in the history")
 CREATED = "2025-03-0{day}T10:30:00+00:00"
 
 
 def turns(number: int) -> list[dict[str, Any]]:
-    """A conversation with two rounds of Gemini's tools, a note, and an answer of ChatGPT's."""
+    """Return a conversation with two rounds of Gemini's tools, a note, and an answer of ChatGPT's."""
     call = {
         "type": "tool_call",
         "content": {"name": "get_weather", "arguments": {"city": f"Tokyo {number}"}},
@@ -39,7 +39,7 @@ def turns(number: int) -> list[dict[str, Any]]:
         {
             "role": "tool",
             "content": [
-                # Gemini gives no ids: the result stands under the tool's name, or under nothing.
+                # Gemini has no ids: the result has the tool's name instead, or nothing.
                 {"type": "tool_result", "name": "get_weather", "content": '{"temp": 1}', "tool_call_id": "get_weather"},
                 {"type": "tool_result", "name": "get_weather", "content": "[2]"},
             ],
@@ -55,7 +55,7 @@ def turns(number: int) -> list[dict[str, Any]]:
 
 
 def files() -> dict[str, Any]:
-    """Thirty files of three users: 27 conversations, a draft, a prompt alone, and one in the oldest form."""
+    """Return thirty files of three users: 27 conversations, a draft, a prompt alone, and one in the oldest form."""
     made: dict[str, Any] = {}
     for number in range(27):
         user = ["hanako", "taro", "jiro"][number % 3]

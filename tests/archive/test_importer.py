@@ -1,4 +1,4 @@
-"""Files of conversations: our own, ChatGPT's, Claude's, and plain lists, whole and broken."""
+"""Import of conversation files: our own, ChatGPT's, Claude's, and plain lists, valid and broken."""
 
 import io
 import json
@@ -77,7 +77,7 @@ def test_what_is_exported_imported_and_exported_is_the_same_to_the_byte(
 
 
 @given(conversations(), st.data())
-def test_one_broken_turn_spoils_no_other(
+def test_one_broken_turn_affects_no_other(
     written: ConversationDocument, data: st.DataObject
 ) -> None:
     document = json.loads(write_conversations([written], "json"))
@@ -437,7 +437,7 @@ def assert_sound(conversation: ConversationDocument) -> None:
     assert not conversation.turns or not conversation.heads or shown_turns(conversation)
 
 
-# For people.
+# Readable export.
 
 
 def test_markdown_and_text_say_everything_that_was_said() -> None:
@@ -470,7 +470,7 @@ def test_no_words_of_the_shown_branch_are_missing_for_people(
 
 @pytest.mark.parametrize("identifier", ["\x00", "", None, 7])
 def test_turns_without_a_usable_id_of_their_conversation_are_kept(identifier: object):
-    """The store gives the conversation an id; its turns are not lost for want of one."""
+    """The store gives the conversation an id; a missing id loses no turns."""
     turns = [{"id": "t0", "parent": None, "role": "user", "content": "words"}]
     entry = {"id": identifier, "title": "t", "heads": {"main": "t0"}, "turns": turns}
     document = json.loads(write_conversations([], "json"))

@@ -23,7 +23,7 @@ from multi_llm_chat.protocol.retry import RetryPolicy
 from multi_llm_chat.runs.event_stream import EventStream
 from multi_llm_chat.testing.simulator import Say, Simulator
 
-#: Reads a proceeding to its end.
+#: Reads an event stream to its end.
 Read: TypeAlias = Callable[[EventStream], list[Event]]
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ def read_plainly(proceeding: EventStream) -> list[Event]:
 
 
 class Loop:
-    """One event loop for a whole conversation, as a program has it: connections live in their loop."""
+    """One event loop for a whole conversation, as in a program: connections belong to their loop."""
 
     def __init__(self) -> None:
         self._runner: asyncio.Runner | None = None
@@ -81,7 +81,7 @@ class Stage:
         self.simulators = simulators
 
     def body(self, speaker: str, number: int = -1) -> Any:
-        """A request that a speaker got."""
+        """Return the body of a request that a speaker received."""
         return self.simulators[speaker].requests[number].body
 
     def words(self) -> list[tuple[str, str]]:
@@ -97,7 +97,7 @@ def stage(
     conversation: str | None = None,
     **scripts: Sequence[Any],
 ) -> Generator[Stage]:
-    """Speakers by name with what they will say; the name is that of the provider."""
+    """Set up a conversation: each keyword names a speaker's provider and gives its scripted replies."""
     with ExitStack() as stack:
         simulators: dict[str, Simulator] = {}
         providers: dict[str, LLMProvider] = {}
@@ -121,7 +121,7 @@ def words_of(turn: Turn) -> str:
 
 
 def kinds(events: Sequence[Event]) -> list[str]:
-    """The kinds of the events that mark steps, without the many between them."""
+    """Return the kinds of the events that mark steps, without those between them."""
     return [type(event).__name__ for event in events if isinstance(event, STEPS)]
 
 

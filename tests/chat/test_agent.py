@@ -55,7 +55,7 @@ class CityModel(pydantic.BaseModel):
 
 
 def contents(result: AgentResult[Any]) -> list[Any]:
-    """What the tools of a run returned."""
+    """Return what the tools of a run returned."""
     parts = [part for turn in result.turns for part in turn.parts]
     return [part.content for part in parts if isinstance(part, ToolResult)]
 
@@ -75,7 +75,7 @@ def simulated(
 
 
 def system_prompt(request: RecordedRequest) -> str:
-    """The text of a request's system prompt, marked for the cache or not."""
+    """Return the text of a request's system prompt, with or without a cache mark."""
     given: Any = request.body["system"]
     return given if isinstance(given, str) else given[0]["text"]
 
@@ -404,7 +404,7 @@ def test_leaving_a_stream_early_stops_the_run():
 
 
 def test_a_run_that_another_process_left_is_finished(tmp_path: Path):
-    """The first process is killed while its tool runs; see ``tests/runs/test_own_runs.py`` for kills everywhere."""
+    """The first process is killed while its tool runs; see ``tests/runs/test_own_runs.py`` for kills at every point."""
     script = tmp_path / "program.py"
     script.write_text(PROGRAM, encoding="utf-8")
     with Simulator([Say(calls=[Call("work", {})]), Say("It is done.")]) as simulator:

@@ -1,4 +1,4 @@
-"""What an ``Agent`` takes: first mistakes get an error that says what to write instead."""
+"""The arguments of an ``Agent``: common mistakes raise an error that says what to write instead."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Decisions about tools that are asked for in one process and made in another."""
+"""Approvals of tools that one process requests and another one decides."""
 
 import asyncio
 from collections.abc import Generator
@@ -35,7 +35,7 @@ def store() -> Generator[Store]:
 
 
 def begin(host: RunHost) -> RunHost:
-    """This process drives a run in the conversation."""
+    """Begin a run in the conversation, owned by this process."""
     somebody = host.store.as_user("somebody")
     somebody.run(create, identifier="talk")
     run = somebody.run(begin_run, "talk", "claude", base=None)
@@ -60,7 +60,7 @@ def tools_in(host: RunHost) -> ScopedTools:
 
 
 async def asked(store: Store) -> Question:
-    """What is asked in the conversation, once it is."""
+    """Wait for the conversation's question, and return it."""
     while True:
         standing = await store.as_user("somebody").arun(read_conversation_state, "talk")
         if standing is not None and standing.questions:
@@ -128,7 +128,7 @@ def test_a_conversation_that_is_not_there_yet_is_waited_for():
     asyncio.run(run())
 
 
-def test_tools_of_no_conversation_ask_nobody(store: Store):
+def test_tools_outside_a_conversation_do_not_ask_for_approval(store: Store):
     registry = ToolRegistry(approve=deciding_in(lambda: RunHost(store)))
     registry.tool(name="erase", approval="ask")(str.upper)
     result = asyncio.run(registry.execute(ToolCall("erase", {"self": "x"}, "1"), conversation="c"))

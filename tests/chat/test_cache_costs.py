@@ -1,4 +1,4 @@
-"""Lost caches are the costliest bugs of the field: what our requests cost next to the least they can cost."""
+"""The input cost of our requests compared with the lowest possible cost: lost prompt caches are expensive bugs."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ from multi_llm_chat.testing.simulator import Call, RecordedRequest, Reply, Say, 
 from multi_llm_chat.tools import ToolRegistry
 
 PROVIDERS = {"claude": "anthropic", "chatgpt": "openai", "gemini": "gemini"}
-#: Claude always; the others are for make judges.
+#: Claude always; the others run in ``make judges``.
 SPEAKERS = [
     "claude",
     *(pytest.param(each, marks=pytest.mark.judge) for each in ("chatgpt", "gemini")),
@@ -30,7 +30,7 @@ WORDS = "some words about the matter at hand, " * 20
 
 
 def recorded(requests: list[RecordedRequest], provider: str) -> list[BilledRequest]:
-    """What was sent to one provider, ten seconds between two requests."""
+    """Return the requests to one provider, ten seconds apart."""
     sent = [request for request in requests if request.provider == provider]
     return [
         BilledRequest(provider, request.body, 10.0 * number) for number, request in enumerate(sent)
@@ -81,7 +81,7 @@ def numbered(first: int = 0) -> Callable[[RecordedRequest], Reply]:
 
 
 def tool_session(speaker: str) -> list[RecordedRequest]:
-    """Fifty rounds of tools, four calls now and then, behind one question."""
+    """Run fifty rounds of tools, sometimes with four calls, after one question."""
     rounds = iter(range(50))
 
     def answer(_request: RecordedRequest) -> Reply:
@@ -99,7 +99,7 @@ def tool_session(speaker: str) -> list[RecordedRequest]:
 
 
 def chat(speaker: str) -> list[RecordedRequest]:
-    """Forty messages and answers."""
+    """Send forty messages and get their answers."""
     with conversation(numbered(), Settings(system_prompt=PROMPT)) as (service, simulator):
         for number in range(40):
             say(service, f"@{speaker} question {number}: {WORDS}")
@@ -107,7 +107,7 @@ def chat(speaker: str) -> list[RecordedRequest]:
 
 
 def three_speakers(_speaker: str) -> list[RecordedRequest]:
-    """All three answer each message, and the prompt changes once."""
+    """Let three speakers answer each message, and change the prompt once."""
     with conversation(numbered(), Settings(system_prompt=PROMPT)) as (service, simulator):
         for number in range(20):
             if number == 10:
@@ -117,7 +117,7 @@ def three_speakers(_speaker: str) -> list[RecordedRequest]:
 
 
 def compaction(speaker: str) -> list[RecordedRequest]:
-    """A chat that outgrows its window."""
+    """Run a chat that outgrows its window."""
     settings = Settings(system_prompt=PROMPT)
     settings = replace(settings, context=replace(settings.context, windows={"*": 24_000}))
     with conversation(numbered(), settings) as (service, simulator):
@@ -127,7 +127,7 @@ def compaction(speaker: str) -> list[RecordedRequest]:
 
 
 def reopened(_speaker: str) -> list[RecordedRequest]:
-    """All three answer each message, and each message is sent by another program."""
+    """Let three speakers answer each message, and send each message from another program."""
     with TemporaryDirectory() as folder:
         place, identifier = f"{folder}/chats.db", None
         requests: list[RecordedRequest] = []
@@ -154,14 +154,14 @@ def test_input_costs_what_it_must(
     paid, least = bill(requests), least_bill(requests)
     assert paid.cost <= 1.02 * least.cost
     assert paid.read >= 0.99 * least.read
-    # Each request begins with the whole of one before it; only a compaction is a cut.
+    # Each request begins with the whole of an earlier one; only a compaction breaks the prefix.
     cuts = [charge.diverged_at for charge in paid.charges if charge.diverged_at is not None]
     assert len(cuts) <= (6 if scenario is compaction else 0)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS.values())
 def test_a_client_without_memory_pays_the_same(provider: str) -> None:
-    """Each request is rendered from nothing, as a gateway does."""
+    """Each request is rendered from scratch, as in a gateway."""
     turns = [Turn("user", (Text(WORDS),))]
     own = {name: speaker for speaker, name in PROVIDERS.items()}[provider]
     requests: list[BilledRequest] = []
@@ -181,7 +181,7 @@ def test_a_client_without_memory_pays_the_same(provider: str) -> None:
 
 
 def _corrupt(value: Any) -> Any:
-    """The same text with one character changed."""
+    """Return the text with one character changed."""
     if isinstance(value, str):
         return value.replace("careful", "carefuL", 1)
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Conversations of many speakers: who answers, what is kept, and what everybody sees."""
+"""Conversations with many speakers: who answers, what is stored, and what each speaker sees."""
 
 import json
 import threading
@@ -46,7 +46,7 @@ def test_the_only_speaker_answers_and_the_answer_is_kept(read: Read) -> None:
         assert finished.stop_reason == "answered"
 
 
-def test_a_turn_is_in_the_store_before_it_is_told(read: Read) -> None:
+def test_a_turn_is_in_the_store_before_its_event_is_emitted(read: Read) -> None:
     with stage(claude=["Hello."]) as scene:
         service = scene.service
         for event in service.process_message("Hi"):
@@ -73,9 +73,9 @@ def test_all_answer_at_the_same_time() -> None:
     gates = {"claude": Gate(), "gemini": Gate()}
     claude, gemini = ([Say("Here I am.", faults=[gate])] for gate in gates.values())
     with stage(claude=claude, gemini=gemini) as scene:
-        told: list[Any] = []
+        events: list[Any] = []
         thread = threading.Thread(
-            target=lambda: told.extend(scene.service.process_message("@all Hi"))
+            target=lambda: events.extend(scene.service.process_message("@all Hi"))
         )
         thread.start()
         for gate in gates.values():
@@ -83,7 +83,7 @@ def test_all_answer_at_the_same_time() -> None:
         for gate in gates.values():
             gate.open()
         thread.join()
-    assert set(told[-1].answered) == {"claude", "gemini"}
+    assert set(events[-1].answered) == {"claude", "gemini"}
 
 
 @pytest.mark.parametrize("text", ["Remember the milk", "mail me@gemini.com", "@nobody there"])
@@ -102,8 +102,8 @@ def test_groups_defaults_and_explicit_speakers(read: Read) -> None:
     with stage(settings, claude=["c"] * 3, gemini=["g"] * 3, chatgpt=["o"]) as scene:
         assert set(read(scene.service.process_message("@Council?"))[-1].answered) == {"claude", "gemini"}  # type: ignore[union-attr]  # fmt: skip
         assert read(scene.service.process_message("Plain"))[-1].answered == ("gemini",)  # type: ignore[union-attr]
-        told = read(scene.service.process_message("Plain", to=["chatgpt", "claude"]))
-        assert set(told[-1].answered) == {"claude", "chatgpt"}  # type: ignore[union-attr]
+        events = read(scene.service.process_message("Plain", to=["chatgpt", "claude"]))
+        assert set(events[-1].answered) == {"claude", "chatgpt"}  # type: ignore[union-attr]
         with pytest.raises(UsageError, match="no speaker 'bard'"):
             read(scene.service.process_message("x", to=["bard"]))
         with pytest.raises(UsageError, match="empty"):
@@ -119,7 +119,7 @@ def test_the_conversations_prompt_wins_over_the_speakers_and_that_over_the_gener
         service = scene.service
         read(service.process_message("1"))
         assert "GENERAL" in json.dumps(scene.body("claude"))
-        # A changed prompt is said at the end: what was sent stays.
+        # A changed prompt is appended at the end: what was sent stays unchanged.
         service.configure(system_prompt="OWN")
         read(service.process_message("2"))
         assert "GENERAL" in json.dumps(scene.body("claude")["system"])
@@ -161,7 +161,7 @@ def test_words_before_a_failure_are_kept_and_marked(read: Read) -> None:
 
 
 def stop_at_the_first_words(service: ChatService) -> list[Any]:
-    """The events of an answer that is stopped at its first words."""
+    """Stop an answer at its first words, and return its events."""
     events: list[Any] = []
 
     async def listen() -> None:
@@ -261,7 +261,7 @@ def test_answers_with_tools_stand_together_although_they_were_given_at_once(
         other = ChatService({}, store=scene.service.store, conversation=scene.service.conversation)
         other.load()
         assert other.turns == scene.service.turns
-        read(scene.service.process_message("@claude Go on"))  # the simulator judges the request
+        read(scene.service.process_message("@claude Go on"))  # the simulator validates the request
 
 
 def test_a_speaker_may_have_some_tools_or_none(registry: ToolRegistry) -> None:
@@ -387,7 +387,7 @@ def test_pictures_go_with_the_words(read: Read) -> None:
         assert scene.service.turns[0].parts[-1] == picture
 
 
-def test_a_conversation_goes_on_where_another_process_left_it(read: Read, tmp_path: Path) -> None:
+def test_a_conversation_continues_where_another_process_left_it(read: Read, tmp_path: Path) -> None:
     place = tmp_path / "c.db"
     with stage(store=place, claude=["A"]) as first:
         read(first.service.process_message("one"))
@@ -528,7 +528,7 @@ def test_actions_know_the_whole_branch_although_only_its_end_was_read(tmp_path: 
         assert service.is_whole
         assert service.turns[: len(whole)] == whole
         assert LOOP.run(service.arefresh(3))
-        assert service.is_whole  # what was read stays
+        assert service.is_whole  # turns that were already read stay
     with reopened("Edited.") as scene:
         assert LOOP.run(scene.service.arefresh(3))
         LOOP.run(read_all(scene.service.edit(whole[0].id or "", "Another beginning")))

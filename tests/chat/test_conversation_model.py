@@ -1,4 +1,4 @@
-"""Any order of a user's actions leaves a conversation, on screen and on disk, as a list of words would be."""
+"""After any sequence of user actions a conversation, on screen and on disk, equals a plain list of texts."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,7 +19,7 @@ POSITIONS = st.integers(0, 5)
 
 
 class ConversationMachine(RuleBasedStateMachine):
-    """One speaker, a store on disk, and the shown branch in plain Python."""
+    """One speaker, a store on disk, and a model of the shown branch in plain Python."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class ConversationMachine(RuleBasedStateMachine):
         return Say(f"answer {self.answers}")
 
     def check(self, events: list[Event], before: list[str]) -> None:
-        """The speaker answers behind these words, or fails and leaves them as they are."""
+        """Check the branch: the speaker's answer follows these texts, or it fails and leaves them unchanged."""
         failed = any(isinstance(event, RunFailed) for event in events)
         assert failed == self.fails
         self.shown = before if failed else [*before, f"answer {self.answers}"]
@@ -127,7 +127,7 @@ class ConversationMachine(RuleBasedStateMachine):
 
 
 TestConversations = ConversationMachine.TestCase
-# Each example starts a server and a store: a third of the examples of other properties.
+# Each example starts a server and a store: it gets a third of the usual number of examples.
 TestConversations.settings = settings(
     max_examples=settings().max_examples // 3, stateful_step_count=12
 )

@@ -1,4 +1,4 @@
-"""Councils: members with tools, one that fails, and a verdict whose links lead to paragraphs that exist."""
+"""Councils: members with tools, a member that fails, and a verdict whose links point to existing paragraphs."""
 
 import json
 from pathlib import Path
@@ -97,7 +97,7 @@ def test_three_members_with_tools_and_one_that_fails(read: Read) -> None:
             assert answers[name][int(number) - 1]
     assert "[claude:1] It is 8611 m high." in asked
     assert "gemini did not answer." in asked
-    assert '"claude:2"' in asked  # the schema has every paragraph
+    assert '"claude:2"' in asked  # the schema lists every paragraph
     assert "gemini:1" not in asked
     purposes = [event.purpose for event in events if isinstance(event, RunStarted)]
     assert purposes == ["", "", "", "verdict"]
@@ -137,7 +137,7 @@ def test_a_missing_verdict_or_answer_is_asked_for_again_alone(read: Read) -> Non
         assert set(finished(events).failed) == {"gemini", "chatgpt"}
         events = read(
             scene.service.retry()
-        )  # Gemini did not answer: it does, and the verdict is new
+        )  # Gemini had not answered: it answers now, and there is a new verdict
         assert finished(events).answered == ("gemini", "chatgpt")
         shown = [turn for turn in scene.service.turns if turn.meta.get("verdict")]
         assert len(shown) == 1
@@ -159,7 +159,8 @@ def test_an_interrupted_verdict_is_resumed(read: Read) -> None:
         spec = recorded_spec({"council": True, "verdict": True}, schema)
         base = service.placed[-1].turn.id
         service.store.run(begin_run, service.conversation, "chatgpt", base=base, spec=spec)
-        read(service.resume(service.conversation))  # as after a crash of the process that began it
+        # As after a crash of the process that started it.
+        read(service.resume(service.conversation))
         assert isinstance(read_verdict(service.turns[-1]), Verdict)
         asked = json.dumps(scene.simulators["chatgpt"].requests[-1].body)
     assert "[gemini:1] Two." in asked
@@ -203,7 +204,7 @@ def test_a_council_is_a_speaker_wherever_one_is_named(read: Read) -> None:
         assert scene.service.known_speaker("COUNCIL:panel") == "council:Panel"
         read(scene.service.process_message("Well?", to=["council:panel"]))
         scene.service.configure(speakers=["council:Panel"])
-        read(scene.service.process_message("And now?"))  # the only one who takes part
+        read(scene.service.process_message("And now?"))  # the only participant
         verdicts = [turn for turn in scene.service.turns if turn.meta.get("verdict")]
         assert [turn.role for turn in verdicts] == ["claude", "claude"]
         with pytest.raises(UsageError, match="no speaker"):

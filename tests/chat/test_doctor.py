@@ -1,4 +1,4 @@
-"""What the doctor finds, and that it tells no secret."""
+"""What the doctor finds, and that it reveals no secret."""
 
 import asyncio
 from pathlib import Path
@@ -35,7 +35,7 @@ def finding(found: Diagnosis, area: str, name: str = "") -> Finding:
     return next(each for each in found.findings if each.area == area and name in each.name)
 
 
-def test_a_fresh_machine_is_well_and_told_what_can_be_added(folders: Folders) -> None:
+def test_a_fresh_machine_is_healthy_and_the_doctor_says_what_can_be_added(folders: Folders) -> None:
     found = examine(folders)
     assert found.is_well
     assert finding(found, "config").state == "missing"

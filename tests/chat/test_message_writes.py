@@ -1,4 +1,4 @@
-"""What is kept when the store cannot be written, and what comes out and in as files."""
+"""What is kept when the store cannot be written, and what is exported and imported as files."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ from multi_llm_chat.store import Store, list_conversations, open_store, path, se
 
 @contextmanager
 def files_no_larger_than(size: int) -> Generator[None]:
-    """The system's own limit stands for the end of the disk: writing beyond it fails."""
+    """Limit the size of files: writing beyond the limit fails as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -157,11 +157,11 @@ def test_an_import_in_batches_writes_what_one_transaction_writes(tmp_path: Path)
 def test_a_long_conversation_is_imported_in_short_transactions_and_shown_when_it_is_whole(
     tmp_path: Path,
 ):
-    """Another user waits for one of its transactions at most; what an interrupted import has written is not shown."""
+    """Another user waits for at most one of its transactions; an interrupted import's turns are not shown."""
     turns = [{"role": "user", "content": f"word{number}"} for number in range(1_000)]
     document = {"title": "long", "turns": turns}
     data = json.dumps(document).encode()
-    # The begin, fifty times twenty turns, and the end.
+    # The beginning, fifty times twenty turns, and the end.
     for fails_at in (1, 2, 11, 52, None):
         with open_store(str(tmp_path / f"{fails_at}.db")) as store:
             steps = _CountedStore(store, fails_at)

@@ -1,4 +1,4 @@
-"""Messages that wait for their turn, as a program and its user handle them."""
+"""Queued messages, as a program and its user handle them."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ DOT = Media("image/png", "iVBORw0KGgo=")
 
 
 def texts(service: ChatService, read: Read) -> list[str]:
-    """What waits, read in the way of the test."""
+    """Return the texts of the queued messages, read with or without ``async`` like the rest of the test."""
     waiting = LOOP.run(service.aoutbox()) if read is read_async else service.outbox()
     return [message.text for message in waiting]
 

@@ -1,4 +1,4 @@
-"""With and without ``async`` the same happens; and windows are kept."""
+"""The same happens with and without ``async``; and context windows are respected."""
 
 import json
 import re
@@ -38,7 +38,7 @@ messages = st.sampled_from(["@claude hi", "memo", "@all hello", "@gemini you"])
 
 
 def shape(event: Event) -> Any:
-    """An event without what differs from run to run: ids, times, addresses."""
+    """Return an event without what differs from run to run: ids, times, addresses."""
     match event:
         case RunFinished():
             return (event.speaker, "finished", event.stop_reason)
@@ -52,13 +52,13 @@ def happens(
     read: Read, said: Sequence[str], claude: Sequence[Any], gemini: Sequence[Any]
 ) -> tuple[list[list[Any]], list[Any], list[Any]]:
     with stage(tools=TOOLS, claude=claude, gemini=gemini) as scene:
-        told = [sorted(map(repr, map(shape, read(scene.service.process_message(text))))) for text in said]  # fmt: skip
+        events = [sorted(map(repr, map(shape, read(scene.service.process_message(text))))) for text in said]  # fmt: skip
         turns = sorted(
             (turn.role, re.sub(r"127.0.0.1:\d+", "", repr(turn.parts)), turn.meta.get("partial"))
             for turn in scene.service.turns
         )
         records = [(run.speaker, run.status) for run in scene.service.answers()]
-        return told, turns, sorted(records)
+        return events, turns, sorted(records)
 
 
 @settings(max_examples=15)
@@ -88,8 +88,8 @@ def test_a_long_conversation_is_compressed_visibly_and_that_can_be_undone(read: 
         assert "number 0 " not in sent
         assert any("compressed" in turn.meta for turn in service.turns)
         assert len(service.turns) == 24
-        told = "".join(note.note.text for note in notes)
-        assert not notes or "History shortened" in told
+        texts = "".join(note.note.text for note in notes)
+        assert not notes or "History shortened" in texts
         service.configure(compress=False)
         read(service.process_message("all of it"))
         assert "number 0 " in json.dumps(scene.body("claude"))

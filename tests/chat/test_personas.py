@@ -1,4 +1,4 @@
-"""Personas: a speaker with instructions, options and tools of its own, by name, in config, library and command line."""
+"""Personas: named speakers with their own instructions, options and tools, in config, library and command line."""
 
 import json
 from pathlib import Path
@@ -59,7 +59,7 @@ def test_a_persona_answers_when_it_is_named(read: Read) -> None:
         assert "system" not in bodies[0]
 
 
-def test_a_persona_of_nobody_is_a_mistake_of_its_own(read: Read) -> None:
+def test_a_persona_of_an_unknown_speaker_is_an_error_of_its_own(read: Read) -> None:
     settings = Settings(personas={"ghost": PersonaSettings("casper")})
     with stage(settings, claude=["c"]) as scene:
         read(scene.service.process_message("hello"))

@@ -1,4 +1,4 @@
-"""Claude's newest models bind thinking to what precedes it (ANT-28, ANT-29, ANT-31): no request is refused for that."""
+"""Claude's newest models bind thinking to the preceding content (ANT-28, ANT-29, ANT-31): no request is refused for that."""
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ EXCHANGES = 40
 
 
 def answers() -> Iterator[Reply]:
-    """A call and then an answer, again and again."""
+    """Return replies that alternate between a call and an answer."""
     number = 0
     while True:
         number += 1
@@ -31,7 +31,7 @@ def answers() -> Iterator[Reply]:
 
 
 class Stage:
-    """A conversation with a strict Claude and two others."""
+    """A conversation with a strict Claude and two other speakers."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ def test_a_changed_prompt_a_new_tool_and_a_shorter_history_refuse_nothing(model:
                 at.service.configure(system_prompt="Be long.")
             at.say(f"@claude question {number}")
         assert at.claude.refused == 0
-        # What was thought since the last change is replayed.
+        # Thinking since the last change is sent back.
         last = at.simulator.requests[-1].content
         assert 10 < last.count(b'"thinking":') < 2 * EXCHANGES
 
@@ -118,7 +118,7 @@ def test_three_speakers_answer_and_take_over(model: str) -> None:
             speaker = ("@claude", "@all", "@gemini", "@claude", "@chatgpt")[number % 5]
             at.say(f"{speaker} question {number}")
         assert at.claude.refused == 0
-        # Faster answers of others do not change what was sent: every earlier block goes back each time.
+        # Faster answers of other speakers do not change what was sent: every earlier block is sent back each time.
         assert at.claude.recognised == sum(range(len(at.simulator.requests)))
 
 
@@ -158,7 +158,7 @@ def test_ant_29_the_head_of_the_history_is_cut() -> None:
 
 
 def result_of(turn: Turn) -> dict[str, Any]:
-    """The turn that answers the calls of this one."""
+    """Return the turn with the results for this turn's calls."""
     results = [
         {"type": "tool_result", "name": part.name, "content": f"seen {part.tool_call_id}", "tool_call_id": part.tool_call_id}
         for part in turn.parts
@@ -172,7 +172,7 @@ def result_of(turn: Turn) -> dict[str, Any]:
     "arrives", ["behind the other speaker", "after Claude's next answer", "never"]
 )
 def test_another_speaker_answers_while_calls_are_open(arrives: str, continues: bool) -> None:
-    """A handover inside a loop: calls of Claude are unanswered while Gemini speaks, and their results come later or not at all."""
+    """A handover inside a tool loop: Claude's calls are unanswered while Gemini speaks, and their results come later or never."""
     question: dict[str, Any] = {"role": "user", "content": "And now?"}
     with stage(MODELS[0]) as at, at.service.speakers["claude"].provider as provider:
         history: list[Any] = []

@@ -1,6 +1,6 @@
-"""``mlc`` as its users run it: a process of its own, with a home of its own.
+"""``mlc`` as its users run it: a separate process with its own home folder.
 
-``run`` forks it from one that has loaded it (``forking``); ``MLC`` and ``start`` begin from nothing.
+``run`` forks it from a process that has loaded it (``forking``); ``MLC`` and ``start`` start a fresh process.
 """
 
 import os
@@ -18,19 +18,19 @@ from multi_llm_chat.testing.simulator import Simulator
 
 MLC = [sys.executable, "-m", "multi_llm_chat"]
 
-#: Without the keys of the user who runs the tests.
+#: The environment without the API keys of the user who runs the tests.
 BARE = {key: value for key, value in os.environ.items() if not key.endswith(("_API_KEY", "_TOKEN"))}
 
 
 class Shell:
-    """Runs commands with the same home."""
+    """Runs commands with the same home folder."""
 
     def __init__(self, home: Path, **environment: str) -> None:
         self.home = home
         self.environment = BARE | {"MULTI_LLM_CHAT_HOME": str(home), "NO_COLOR": "1"} | environment
 
     def run(self, *words: str, input: str | bytes = "", code: int = 0) -> str:
-        """What the command writes to standard output; ``errors`` has the rest."""
+        """Run a command and return its standard output; ``errors`` has its standard error."""
         data = input.encode() if isinstance(input, str) else input
         done = FORKING.run(Program(MODULE, words, self.environment, self.home), data)
         self.errors = done.errors.decode()
@@ -38,7 +38,7 @@ class Shell:
         return done.output.decode()
 
     def start(self, *words: str, stdin: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes]":
-        """A command while it runs; nothing is typed unless ``stdin`` is a pipe."""
+        """Start a command; its standard input is empty unless ``stdin`` is a pipe."""
         return subprocess.Popen(
             [*MLC, *words],
             env=self.environment,
@@ -51,7 +51,7 @@ class Shell:
 
 @contextmanager
 def shell(home: Path, **scripts: Sequence[Any]) -> Generator[tuple[Shell, Simulator]]:
-    """A shell whose speakers are simulated: ``anthropic=[Say("hello")]``."""
+    """Return a shell whose speakers are simulated: ``anthropic=[Say("hello")]``."""
     with Simulator(dict(scripts)) as simulator:
         environment: dict[str, str] = {}
         for provider in scripts:

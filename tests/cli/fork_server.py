@@ -1,11 +1,11 @@
-"""Start ``mlc`` and other programs again and again without loading them again and again.
+"""Start ``mlc`` and other programs many times, but load them only once.
 
 Rules:
-1. Every program is a process of its own with its own environment, folder and files or terminal; only what is loaded
-   is shared.
-2. Nothing but modules is loaded before the fork: no thread, no connection, no setting.
-3. An order is a line of JSON, its answer a line with a number: the exit code of what has files (one at a time), the
-   process of what has a terminal (any number).
+1. Every program is a separate process with its own environment, folder and files or terminal; only loaded modules
+   are shared.
+2. Only modules are loaded before the fork: there are no threads, connections or settings.
+3. A request is a line of JSON; the response is a line with a number: the exit code of a program with files (one at a
+   time), or the process id of a program with a terminal (any number of them).
 """
 
 import fcntl
@@ -57,7 +57,7 @@ class Finished(NamedTuple):
 
 
 class Program(NamedTuple):
-    """What is to be run: a module's name or a script's path, its arguments and surroundings."""
+    """The program to run: a module's name or a script's path, its arguments and its environment."""
 
     name: str
     words: Sequence[str]
@@ -66,7 +66,7 @@ class Program(NamedTuple):
 
 
 class Forking:
-    """The process from which others are forked; it is started by the first."""
+    """The process that others are forked from; the first use starts it."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
@@ -80,7 +80,7 @@ class Forking:
             return Finished(code, files[1].read_bytes(), files[2].read_bytes())
 
     def start(self, program: Program, terminal: str) -> int:
-        """Start the program in a terminal; its process."""
+        """Start the program in a terminal; return its process id."""
         return self._order(program, terminal=terminal)
 
     def _order(self, program: Program, **surroundings: object) -> int:
@@ -103,11 +103,11 @@ FORKING = Forking()
 
 
 def _become(name: str, words: list[str], environment: dict[str, str], folder: str) -> None:
-    """Be the program from here on."""
+    """Turn this process into the program."""
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    # As Python itself opens them.
+    # Open them as Python does.
     encoding = environment.get("PYTHONIOENCODING")
     sys.stdin, sys.stdout = open(0, encoding=encoding), open(1, "w", encoding=encoding)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding=encoding, errors="backslashreplace")  # noqa: SIM115
@@ -133,11 +133,11 @@ def _with_terminal(terminal: int) -> None:
 def _serve() -> None:
     for module in _MODULES:
         import_module(module)
-    gc.freeze()  # what is shared is not looked at by every child
+    gc.freeze()  # the children's garbage collectors skip the shared objects
     for line in sys.stdin:
         order = json.loads(line)
         files, path = order.pop("files", None), order.pop("terminal", None)
-        # Opened here, so that it stays open until the program has it.
+        # Open it here, so that it stays open until the program has it.
         terminal = -1 if path is None else os.open(path, os.O_RDWR | os.O_NOCTTY)
         child = os.fork()
         if child == 0:

@@ -36,7 +36,7 @@ This page is made from the commands' own help (`make fix`).
 
 
 def reference() -> str:
-    """The whole page."""
+    """Return the whole page."""
     sections = [HEAD, _section("mlc", main, None)]
     context = click.Context(main, info_name="mlc")
     for name in main.list_commands(context):

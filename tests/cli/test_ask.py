@@ -40,7 +40,7 @@ def test_every_event_can_be_had_as_a_line(tmp_path: Path) -> None:
     assert text == "One two three"
 
 
-def test_several_are_named_and_a_conversation_goes_on(tmp_path: Path) -> None:
+def test_several_are_named_and_a_conversation_continues(tmp_path: Path) -> None:
     says = [Say("Claude here."), Say("Still here.")]
     with shell(tmp_path, anthropic=says, gemini=[Say("Gemini here.")]) as (mlc, simulator):
         printed = mlc.run("ask", "-m", "claude", "-m", "gemini", "hello", "--no-stream")
@@ -78,7 +78,8 @@ def test_an_answer_that_breaks_its_schema_is_asked_for_again_and_never_printed(
         simulator,
     ):
         assert mlc.run("how old?", "--schema", schema) == '{"age": 7}\n'
-        assert "$.age" in json.dumps(simulator.requests[1].body)  # the error is sent back
+        # The error is sent back to the model.
+        assert "$.age" in json.dumps(simulator.requests[1].body)
         assert "$.age" in mlc.errors
         assert mlc.run("how old?", "--schema", schema, code=1) == ""
         assert "no JSON" in mlc.errors
@@ -180,7 +181,7 @@ def test_without_a_store_nothing_is_saved_and_a_store_that_refuses_does_not_matt
     with shell(tmp_path, anthropic=says) as (mlc, _):
         broken = tmp_path / "data"
         broken.mkdir()
-        (broken / "conversations.db").mkdir()  # no store can be opened there
+        (broken / "conversations.db").mkdir()  # no store can be opened at that path
         assert "could not be opened" in _errors_of(mlc, "ask", "weather?")
         assert mlc.run("ask", "--no-store", "weather?") == "Sunny.\n"
         assert list((broken / "conversations.db").iterdir()) == []

@@ -12,7 +12,7 @@ from multi_llm_chat.testing.simulator import Say, Simulator
 
 MLC = [sys.executable, "-m", "multi_llm_chat"]
 
-#: Without the keys of the user who runs the tests.
+#: The environment without the API keys of the user who runs the tests.
 BARE = {key: value for key, value in os.environ.items() if not key.endswith(("_API_KEY", "_TOKEN"))}
 
 

@@ -1,4 +1,4 @@
-"""The terminal in four languages; and an answer without words is shown as one."""
+"""The terminal in four languages; and an answer without text is shown as such."""
 
 import ast
 import string
@@ -21,7 +21,7 @@ OTHERS = [name for name in LANGUAGES if name != "en"]
 
 
 def helps() -> Iterator[str]:
-    """The list of commands, and the help of every command."""
+    """Return the list of commands, and the help of every command."""
     yield from (text for _, text in main._COMMANDS.values())  # pyright: ignore[reportPrivateUsage]
     yield from main.help_paragraphs(main.main)
     for name in main._COMMANDS:  # pyright: ignore[reportPrivateUsage]
@@ -36,7 +36,7 @@ def help_of(command: click.Command) -> Iterator[str]:
 
 
 def texts() -> Iterator[str]:
-    """Every text that the program translates."""
+    """Return every text that the program translates."""
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:

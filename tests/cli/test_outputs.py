@@ -1,4 +1,4 @@
-"""Outputs that cannot show every character, and an end before the program has loaded: never a traceback."""
+"""Outputs that cannot show every character, and an interrupt before the program has loaded: never a traceback."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The page about the command line says what the commands say."""
+"""The page about the command line matches the commands' help."""
 
 from tests.cli.reference import PAGE, reference
 

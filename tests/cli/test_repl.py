@@ -62,7 +62,7 @@ def test_a_conversation_of_two_speakers_with_commands(tmp_path: Path) -> None:
         assert only.title == "who are you?"
 
 
-def test_ctrl_c_stops_the_answer_and_the_conversation_goes_on(tmp_path: Path) -> None:
+def test_ctrl_c_stops_the_answer_and_the_conversation_continues(tmp_path: Path) -> None:
     gate = Gate(after_frames=6)
     says = [Say("One two three four five", faults=[gate]), Say("Onward.")]
     with talking(tmp_path, anthropic=says) as (terminal, _, simulator):

@@ -19,7 +19,7 @@ def test_a_speaker_is_named_with_its_model_and_options(tmp_path: Path) -> None:
             *("-o", "max_tokens=77", "-o", 'stop=["END"]', "-o", "extra.top_k=9"),
         )
         mlc.run("ask", "-c", "-m", "claude", "again")  # the settings are the conversation's
-        mlc.run("ask", "-m", "gemini", "hello")  # and no other's
+        mlc.run("ask", "-m", "gemini", "hello")  # and not those of any other conversation
     first, second, third = (request.body for request in simulator.requests)
     for body in (first, second):
         assert body["model"] == "claude-haiku-4-5"
@@ -57,7 +57,7 @@ def test_a_wrong_option_is_named_before_a_missing_key(tmp_path: Path) -> None:
 def test_a_conversation_has_the_options_of_its_command(tmp_path: Path) -> None:
     with shell(tmp_path, anthropic=[Say("Yes.")], gemini=[]) as (mlc, simulator):
         mlc.run("chat", "-m", "claude:claude-haiku-4-5", "-s", "Be brief.", "-t", "0", input="hi\n")
-    body = simulator.requests[0].body  # no mention was needed: it is the only one who takes part
+    body = simulator.requests[0].body  # no mention was needed: it is the only participant
     assert (body["model"], body["temperature"]) == ("claude-haiku-4-5", 0)
 
 

@@ -1,4 +1,4 @@
-"""An MCP server that is slow to start, or does not start at all: nothing is asked without saying so."""
+"""An MCP server that is slow to start, or does not start at all: no request is sent without saying so."""
 
 import errno
 import json
@@ -26,7 +26,7 @@ def configure(home: Path, **entries: dict[str, Any]) -> None:
 
 
 def slow(home: Path, **settings: Any) -> dict[str, Any]:
-    """A server that waits for the pipe."""
+    """Configure a server that waits for the pipe."""
     os.mkfifo(home / "pipe")
     return {
         "command": sys.executable,
@@ -41,7 +41,7 @@ def release(home: Path, words: str = "") -> None:
 
 
 def is_waited_at(pipe: Path) -> bool:
-    """Whether a process waits for the pipe to be opened."""
+    """Return whether a process waits for the pipe to be opened."""
     try:
         os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
     except OSError as error:
@@ -140,7 +140,7 @@ def test_ctrl_c_leaves_while_a_server_is_slow_and_ends_the_server(tmp_path: Path
 def test_more_ctrl_c_while_leaving_ends_the_server_at_once(
     tmp_path: Path, command: list[str]
 ) -> None:
-    """The first leaves, which takes the seconds that a server has to end by itself."""
+    """The first one quits, which takes as many seconds as a server has to stop by itself."""
     configure(tmp_path, slow=slow(tmp_path))
     with (
         shell(tmp_path, anthropic=[]) as (mlc, _),
@@ -178,7 +178,7 @@ def test_a_conversation_waits_and_ctrl_c_gives_the_message_back(tmp_path: Path) 
         terminal.wait_for(WAITING)
         terminal.send("\x03")
         terminal.wait_until(lambda shown: "❯ how are you?" in shown.split("Not sent.")[-1])
-        terminal.send("\x15/cost\r")  # what needs no tools does not wait
+        terminal.send("\x15/cost\r")  # a command that needs no tools does not wait
         terminal.wait_until(lambda shown: "Nothing was spent" in shown)
         assert len(simulator.requests) == 0
         terminal.send("hello\r")

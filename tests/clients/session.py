@@ -1,4 +1,4 @@
-"""One real client against ``mlc simulate``, in a network namespace with nothing but loopback.
+"""One real client against ``mlc simulate``, in a network namespace that has only the loopback interface.
 
 ``unshare -n python -m tests.clients.session CLIENT``: starts the simulator as an agent's model, lets the client write a note with its
 shell and read it (two rounds of tools), and prints a report as JSON. The environment variable ``CLIENTS`` names the folder into which
@@ -23,7 +23,7 @@ SECONDS = 240
 
 
 class Launch(Struct, frozen=True):
-    """How a client is started: its arguments, its environment, and files below its home (``~``) or its working folder."""
+    """How to start a client: its arguments, its environment, and files below its home (``~``) or its working folder."""
 
     arguments: list[str]
     environment: dict[str, str]
@@ -101,7 +101,7 @@ CLIENTS: dict[str, Callable[[str], Launch]] = {
 
 
 class Report(Struct, frozen=True):
-    """What became of it."""
+    """The result of the session."""
 
     code: int
     note: str

@@ -14,7 +14,7 @@ FOLDER = os.environ.get(VARIABLE)
 
 
 def missing() -> str:
-    """What is missing to run a client; empty if nothing is."""
+    """Return what is missing to run a client; empty if nothing is."""
     if not FOLDER:
         return f"{VARIABLE} names no folder of installed clients (make clients)"
     if shutil.which("node") is None:
@@ -25,7 +25,7 @@ def missing() -> str:
 
 
 def namespace() -> list[str]:
-    """The command before a program that sees no network but its own loopback."""
+    """Return the command prefix that runs a program with no network but its own loopback."""
     return ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-rn"]
 
 

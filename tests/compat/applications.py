@@ -1,4 +1,4 @@
-"""An application that makes its own requests: ``http.client``, payloads as dicts, and a handler."""
+"""An application that sends its own requests: ``http.client``, payloads as dicts, and a handler."""
 
 import http.client
 import json
@@ -33,7 +33,7 @@ PATHS = {
 
 
 def payload_for(provider: str, question: str) -> dict[str, Any]:
-    """What an application would send to ask this; some of its own keys are in it."""
+    """Return the payload that an application would send for this question, with some of its own keys."""
     message = {"role": "user", "content": question}
     model = model_of(provider)
     return {
@@ -54,12 +54,12 @@ def payload_for(provider: str, question: str) -> dict[str, Any]:
 
 
 def model_of(provider: str) -> str:
-    # The default model of this row takes tools only without reasoning; an older one has no such rule.
+    # The default model of this row accepts tools only without reasoning; an older one has no such rule.
     return "gpt-4.1" if provider == "openai-chat" else provider_row(provider).default_model
 
 
 class Application:
-    """Sends payloads to the simulator and keeps what it received."""
+    """Sends payloads to the simulator and records what it received."""
 
     def __init__(self, simulator: Simulator, provider: str, handler: StreamHandler) -> None:
         self.provider = provider
@@ -91,7 +91,7 @@ class Application:
         return StreamContext(**usual | settings)
 
     def ask(self, question: str, **settings: Any) -> StreamResult:
-        """Prepare, send, and let the handler follow the reply."""
+        """Prepare and send a payload, and let the handler process the reply."""
         payload = payload_for(self.provider, question)
         self.handler.prepare_payload(payload, model=model_of(self.provider))
         return self.follow(payload, **settings)

@@ -16,7 +16,7 @@ from multi_llm_chat.compat.assemblers import (
 
 
 def objects(value: Any) -> Any:
-    """Turn dictionaries into objects with attributes, as an SDK has them; arguments stay."""
+    """Turn dictionaries into objects with attributes, as in an SDK; arguments stay unchanged."""
     if not hasattr(value, "items"):
         return value
     return SimpleNamespace(**{k: v if k == "args" else objects(v) for k, v in value.items()})

@@ -1,4 +1,4 @@
-"""What a handler asks the application to send next: legal, complete, and the application's own words."""
+"""The next request that a handler asks the application to send: it is legal and complete, and keeps the application's own content."""
 
 import copy
 import json
@@ -54,7 +54,7 @@ def get_weather(city: str = "") -> str:
 
 
 class Recorded:
-    """An application whose provider answers from a script; it keeps every payload."""
+    """An application whose provider answers from a script; it records every payload."""
 
     def __init__(self, provider: str, *says: Say) -> None:
         self.provider = provider
@@ -87,7 +87,7 @@ TWO_ROUNDS = (
 
 
 def continuations(provider: str, messages: list[Body]) -> tuple[Body, list[Body]]:
-    """The payload that was prepared with these messages, and the two that followed."""
+    """Return the payload that was prepared with these messages, and the two continuations."""
     application = Recorded(provider, *TWO_ROUNDS)
     handler = HANDLERS[provider](tools=registry, provider=provider)
     payload = copy.deepcopy(REST[provider] | {MESSAGES[provider][0]: messages})
@@ -103,7 +103,7 @@ def refused(provider: str, body: Body) -> list[Any]:
 
 
 def legal(provider: str) -> st.SearchStrategy[list[Body]]:
-    """Messages that the provider accepts and answers with a turn."""
+    """Draw messages that the provider accepts and that do not end with a model's turn."""
     key, messages = MESSAGES[provider]
 
     def accepted(found: list[Body]) -> bool:
@@ -155,7 +155,7 @@ def test_whatever_the_application_has_the_continuation_is_legal(provider: str, d
     assert broken == before
 
 
-#: What no careful client writes, in any dialect.
+#: Messages that no careful client sends, in any dialect.
 ODD: list[Body] = [
     {},
     {"role": "system", "content": "Be kind."},
@@ -184,9 +184,9 @@ ODD: list[Body] = [
 
 
 def _broken(provider: str, messages: list[Body]) -> st.SearchStrategy[list[Body]]:
-    """Some of the messages and some odd ones, in any order, some more than once.
+    """Draw some of the messages and some odd ones, in any order, some more than once.
 
-    Blocks of Claude's are not given to others: what is not known may be the provider's own, and it has answered.
+    Claude's blocks are used with Claude only: other handlers keep unknown blocks, which may be native to their provider.
     """
     odd = [one for one in ODD if provider == "anthropic" or not _has_blocks(one)]
     return st.lists(st.sampled_from([*messages, *odd]), max_size=len(messages) + 3)
@@ -227,7 +227,7 @@ def test_thinking_in_a_users_message_is_repaired():
 
 
 def test_a_compatible_server_has_its_own_rules():
-    """Mistral takes only ids of nine letters and digits."""
+    """Mistral accepts only ids of nine letters and digits."""
     application = Recorded("mistral", Say(calls=[weather("Rome", "abcdefghi")]), Say("Sunny."))
     handler = HANDLERS["openai-chat"](tools=registry, provider="mistral")
     payload: Body = {

@@ -1,4 +1,4 @@
-"""Requests and answers as events: each request ends, with its own answer and no other."""
+"""Requests and answers as events: each request ends with its own answer and no other."""
 
 import asyncio
 import threading
@@ -20,7 +20,7 @@ def events() -> EventSystem:
 
 
 def asking(events: EventSystem) -> dict[str, Callable[[Payload], Payload]]:
-    """Both ways to ask."""
+    """Return both ways to send a request."""
     return {
         "sync": lambda payload: events.request("ask", payload, "answer"),
         "async": lambda payload: asyncio.run(events.arequest("ask", payload, "answer")),
@@ -99,7 +99,7 @@ def test_a_late_answer_is_discarded_and_never_reaches_a_later_request(events: Ev
             events.emit("answer", {"request_id": asked["request_id"], "name": "slow"})
             emitted.set()
         else:
-            release.set()  # the late answer comes while the later request waits
+            release.set()  # the late answer arrives while the later request waits
             emitted.wait()
             events.emit("answer", {"request_id": asked["request_id"], "name": "quick"})
 

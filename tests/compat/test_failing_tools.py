@@ -1,4 +1,4 @@
-"""Whatever becomes of a tool, its call has one result, the other calls have theirs, and the run continues."""
+"""Whatever happens to a tool, its call has one result, the other calls have theirs, and the run continues."""
 
 import asyncio
 from collections.abc import Callable
@@ -109,7 +109,7 @@ FAILING = {
 @pytest.mark.parametrize("connected", [directly, by_events])
 @pytest.mark.parametrize("run", WAYS)
 @pytest.mark.parametrize(("call", "text"), FAILING.values(), ids=FAILING.keys())
-def test_one_error_result_and_the_run_goes_on(
+def test_one_error_result_and_the_run_continues(
     call: Call, text: str, run: Run, connected: Callable[[ToolRegistry], ToolRunner]
 ):
     calls = [Call("works"), call, Call("works")]
@@ -140,7 +140,7 @@ def test_a_handler_that_never_answers_is_a_timeout_result(run: Run):
 
 
 class _Timed(EventTools):
-    """Definitions may take their time, results not."""
+    """Event tools with a short time limit for results, but not for definitions."""
 
     def __init__(self, events: EventSystem) -> None:
         super().__init__(events, 0.05)

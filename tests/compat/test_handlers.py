@@ -1,4 +1,4 @@
-"""Runs of a handler: tools at the same time, results edited, runs that do not know each other."""
+"""Runs of a handler: concurrent tools, edited results, independent runs."""
 
 import asyncio
 import threading
@@ -42,7 +42,7 @@ def results_of(result: StreamResult) -> list[Any]:
 
 
 def test_the_calls_of_one_turn_run_at_the_same_time(simulator: Simulator):
-    """Each tool waits for the others: one after the other they would never end."""
+    """Each tool waits for the others: sequential calls would never end."""
     registry = ToolRegistry()
     together = threading.Barrier(4, timeout=20)
 
@@ -60,7 +60,7 @@ def test_the_calls_of_one_turn_run_at_the_same_time(simulator: Simulator):
 
 @pytest.mark.parametrize("connected", ["direct", "events"])
 def test_two_runs_at_once_never_mix_their_results(connected: str):
-    """The same tool, the same ids; the first run's answer comes after all of the second's."""
+    """The same tool, the same ids; the first run's answer arrives after all of the second's."""
     registry = ToolRegistry()
     second_done = threading.Event()
 
@@ -203,7 +203,7 @@ def test_a_review_that_raises_cancels_the_run_and_keeps_the_results(simulator: S
 
 
 def reviewed(simulator: Simulator, *answers: dict[str, Any]) -> tuple[StreamResult, list[Any]]:
-    """A run of two tools whose results are looked at by events; each answer is given in turn."""
+    """Run two tools whose results are reviewed through events, with these answers in turn."""
     registry = ToolRegistry()
     runs: list[str] = []
 
@@ -318,7 +318,7 @@ def test_what_a_handler_can_do():
 
 
 class Unreliable:
-    """A runner that does not keep its promise of one result for each call."""
+    """A runner that breaks its promise of one result for each call."""
 
     def __init__(self, registry: ToolRegistry) -> None:
         self._registry = registry
@@ -361,7 +361,7 @@ def test_a_runner_that_breaks_its_promise_does_not_break_the_run(simulator: Simu
 
 
 class Broken(Unreliable):
-    """A runner that cannot even say what it has."""
+    """A runner that cannot even list its tools."""
 
     def definitions(self) -> Any:
         raise RuntimeError("no tools today")

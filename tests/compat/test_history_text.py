@@ -12,7 +12,7 @@ from multi_llm_chat.compat.history_text import (
     validate_history_entry,
 )
 
-#: Seed 002's example, to the letter: the call has no id.
+#: Seed 002's exact example: the call has no id.
 CONTENT = [
     {"type": "text", "content": "Let me search."},
     {"type": "tool_call", "content": {"name": "search", "arguments": {"query": "python"}}},
@@ -76,7 +76,7 @@ def test_whether_a_history_contains_tools():
     assert history_contains_tools([{"role": "tool", "content": "ok"}])
 
 
-def test_an_entry_is_given_back_in_its_strict_form():
+def test_an_entry_is_returned_in_its_strict_form():
     assert validate_history_entry({"role": "user", "content": "hi"}) == {
         "role": "user",
         "content": [{"type": "text", "content": "hi"}],

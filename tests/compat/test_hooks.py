@@ -1,4 +1,4 @@
-"""Handlers that an application changes: hooks, its own bus, cancelling, compression, a provider of its own."""
+"""Handlers that an application customises: hooks, its own bus, cancelling, compression, its own provider."""
 
 import asyncio
 import json
@@ -161,7 +161,7 @@ def test_a_registry_of_the_context_runs_the_calls(simulator: Simulator):
 
 
 class OwnContext:
-    """The earlier systems' own context: these four attributes and no others."""
+    """The earlier systems' own context: exactly these four attributes."""
 
     def __init__(self, application: Application, payload: dict[str, Any]) -> None:
         self.original_payload = payload
@@ -212,11 +212,11 @@ def test_a_request_without_a_payload_is_an_error_that_says_so():
     assert "no payload" in str(result.error)
 
 
-# A bus of the application's own.
+# The application's own bus.
 
 
 class Bus:
-    """The least that is needed; handlers are called where an event is emitted."""
+    """A minimal bus; it calls handlers where an event is emitted."""
 
     def __init__(self, sends: str) -> None:
         self.handlers: dict[str, list[Callable[[Any], object]]] = {}
@@ -278,7 +278,7 @@ def test_what_is_no_bus_is_refused():
         GptHandler(object())
 
 
-def test_what_listeners_raise_is_logged_and_stops_nobody(
+def test_what_listeners_raise_is_logged_and_does_not_stop_the_run(
     simulator: Simulator, registry: ToolRegistry, caplog: pytest.LogCaptureFixture
 ):
     pieces: list[Any] = []
@@ -325,7 +325,7 @@ def test_a_run_is_cancelled_while_its_reply_streams(
 
     canceller = threading.Thread(target=cancel)
     canceller.start()
-    # The gate stays closed: only the cancel ends this.
+    # The gate stays closed: only the cancellation ends this.
     result = application.ask("Count.", emit_stream_output=note)
     canceller.join()
     gate.open()
@@ -367,7 +367,7 @@ def test_a_run_is_cancelled_while_a_tool_runs(simulator: Simulator):
 def test_a_continuation_fits_the_models_window(
     provider: str, simulator: Simulator, monkeypatch: pytest.MonkeyPatch
 ):
-    """181 KB of results went to a model that takes 8,192 tokens."""
+    """181 KB of results were sent to a model with a window of 8,192 tokens."""
     monkeypatch.setenv("DEFAULT_MAX_CONTEXT_LENGTH", "8192")
     tools = ToolRegistry(max_output=200_000)
 
@@ -392,7 +392,7 @@ def test_a_continuation_fits_the_models_window(
     assert [len(str(part.content)) > 20_000 for part in results] == [True] * 4  # nothing is lost
 
 
-# A provider of its own.
+# The application's own provider.
 
 
 def test_a_handler_asks_a_provider_with_code_of_its_own(registry: ToolRegistry):

@@ -1,4 +1,4 @@
-"""Whatever an application has in its hands as a response, the handler reads the same from it."""
+"""The handler reads the same reply from every kind of response object that an application may have."""
 
 import json
 import warnings
@@ -26,7 +26,7 @@ from multi_llm_chat.history.values import ToolCall
 from multi_llm_chat.testing.simulator import Call, Say, Simulator, encode_reply
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # the SDKs' own sources are not ours to repair
+    warnings.simplefilter("ignore")  # warnings in the SDKs' sources are not ours to fix
     import anthropic
     import openai
     from google import genai
@@ -53,7 +53,7 @@ def as_objects(value: Any) -> Any:
 
 
 class WithLines:
-    """As ``requests`` and ``httpx`` give lines: without their ends."""
+    """Lines as ``requests`` and ``httpx`` return them: without line ends."""
 
     status_code = 200
 
@@ -65,7 +65,7 @@ class WithLines:
 
 
 class WithContent(WithLines):
-    """As ``requests`` gives bytes."""
+    """Bytes as ``requests`` returns them."""
 
     closed = False
 
@@ -78,7 +78,7 @@ class WithContent(WithLines):
 
 
 class WithBytes(WithLines):
-    """As ``httpx`` gives bytes."""
+    """Bytes as ``httpx`` returns them."""
 
     def iter_bytes(self) -> Iterator[bytes]:
         yield self._data
@@ -169,7 +169,7 @@ def test_what_one_handler_answered_is_a_response_for_another():
 
 @pytest.mark.parametrize("provider", DIALECTS)
 def test_the_response_of_a_stream_is_what_the_provider_says_without_one(provider: str):
-    """``standard_response`` can be read as the provider's own whole reply."""
+    """``standard_response`` has the form of the provider's own whole reply."""
     streamed = read(provider, reply(provider))
     again = read(provider, streamed.response)
     assert calls_of(again) == [("get_weather", {"city": "Rome"}), ("now", {})]
@@ -184,7 +184,7 @@ def test_a_response_is_let_go_when_it_was_read():
 
 
 def sdk_stream(provider: str, simulator: Simulator) -> Iterator[Any]:
-    """The chunks as the vendor's own library gives them."""
+    """Return the chunks as the vendor's own library yields them."""
     payload: Any = payload_for(provider, "Weather?")
     url = simulator.sdk_url(provider)
     match provider:
@@ -261,7 +261,7 @@ def test_gpts_calls_have_the_seeds_form():
 
 
 class Refusing(WithBytes):
-    """Too many requests."""
+    """A response with status 429, too many requests."""
 
     status_code = 429
     headers: ClassVar = {"Retry-After": "3"}

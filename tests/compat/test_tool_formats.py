@@ -16,7 +16,7 @@ from multi_llm_chat.compat.tool_formats import (
 )
 
 with warnings.catch_warnings():
-    # The library's source has an invalid escape sequence, which is an error under our settings.
+    # The library's source has an invalid escape sequence, which is an error in our configuration.
     warnings.simplefilter("ignore")
     from google.genai import types as google_types
 

@@ -1,4 +1,4 @@
-"""Where secrets are kept."""
+"""Where secrets are stored."""
 
 import stat
 from pathlib import Path

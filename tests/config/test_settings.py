@@ -1,4 +1,4 @@
-"""``config.toml``, right and wrong."""
+"""``config.toml``, valid and invalid."""
 
 import contextlib
 from pathlib import Path

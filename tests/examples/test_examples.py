@@ -1,4 +1,4 @@
-"""The programs of ``examples/``, run as they are: the simulator stands for the providers, over real HTTP."""
+"""The programs of ``examples/``, run unchanged: the simulator replaces the providers, over real HTTP."""
 
 import subprocess
 import sys

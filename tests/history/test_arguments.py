@@ -1,4 +1,4 @@
-"""What a call's arguments may look like, and what becomes of them."""
+"""The forms of a call's arguments, and how they are read."""
 
 import json
 from typing import Any
@@ -104,7 +104,7 @@ def test_a_great_integer_keeps_its_digits() -> None:
 @example('{"a":-0.0,"b":9223372036854775808,"a":"\\ud83d\\ude00"}')
 @example('{"a":"\\ude00"}')
 def test_sound_text_is_read_as_the_thorough_way_reads_it(text: str) -> None:
-    """Bytes are always read thoroughly."""
+    """Bytes always take the thorough path."""
     text = '{"a":' + text
     for each in (text, text + "}"):
         found = parse_arguments(each)
@@ -162,6 +162,6 @@ def test_anything_else_stays_whole(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["[]", " [ ] "])
 def test_an_empty_list_is_no_arguments(text: str) -> None:
-    """PHP and R write an empty object so (tidyverse/ellmer tests/testthat/_vcr/chat-tools-dangling.yml, accepted by OpenAI)."""
+    """PHP and R write an empty object like this (tidyverse/ellmer tests/testthat/_vcr/chat-tools-dangling.yml, accepted by OpenAI)."""
     assert parse_arguments(text) == ({}, None, None)
     assert parse_arguments("[1]")[2] is not None

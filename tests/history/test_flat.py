@@ -1,4 +1,4 @@
-"""Flat messages: what is not changed is the very same message, what is keeps its id and unknown keys."""
+"""Flat messages: an unchanged message is the identical object, a changed one keeps its id and unknown keys."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""JSON that every parser takes; a value that is already so is given back as it is."""
+"""JSON that every parser accepts; a value that is already valid is returned unchanged."""
 
 import json
 import math
@@ -21,7 +21,7 @@ PLAIN = st.recursive(
 
 @settings(max_examples=200)
 @given(value=PLAIN)
-def test_a_clean_value_is_given_back_as_it_is(value: Any):
+def test_a_clean_value_is_returned_unchanged(value: Any):
     assert clean_json(value) is value
 
 

@@ -1,4 +1,4 @@
-"""Reading is liberal: every form that other systems wrote is understood, and nothing else is guessed."""
+"""Reading is liberal: every form that other systems write is understood, and nothing else is guessed."""
 
 import copy
 from typing import Any
@@ -246,7 +246,7 @@ def test_a_type_that_is_no_text_is_kept_as_a_native_part():
 
 @given(history=nasty_histories)
 def test_a_turn_is_read_the_same_with_and_without_further_fields(history: list[Any]):
-    """Turns in the form that we write ourselves are read on a shorter way."""
+    """Turns in our own output format take a shorter path."""
     further: list[Any] = []
     for turn in history:
         entry = as_object(turn)

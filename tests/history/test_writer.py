@@ -1,4 +1,4 @@
-"""Writing is strict: one form, and what is read from it again is the same."""
+"""Writing is strict: there is one form, and reading it back gives the same value."""
 
 import json
 from typing import Any
@@ -50,7 +50,7 @@ def test_a_turn_writes_only_the_keys_that_say_something():
 @given(history=nasty_histories)
 def test_what_was_written_reads_and_writes_as_itself(history: list[Any]):
     written = write_history(read_history(history))
-    # repr, because a history may hold NaN, which is not equal to itself.
+    # repr, because a history may contain NaN, which is not equal to itself.
     assert repr(write_history(read_history(written))) == repr(written)
 
 

@@ -1,4 +1,4 @@
-"""One real model for the whole session; without it the tests that need it are skipped, and say why."""
+"""One real model for the whole session; without it the tests that need it are skipped, with a reason."""
 
 import importlib.util
 from pathlib import Path
@@ -13,7 +13,7 @@ from multi_llm_chat.local.locations import models_folder
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the default model is installed."""
+    """Return a folder in which the default model is installed."""
     if importlib.util.find_spec("xllamacpp") is None:
         pytest.skip("the runtime of the embedded model is not installed (extra 'local')")
     held = models_folder() / f"{DEFAULT_MODEL}.gguf"

@@ -1,4 +1,4 @@
-"""Whatever the history and the tools, the small model gets a prompt of the one shape it knows."""
+"""For any history and tools the small model gets a prompt of the one form that it knows."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def test_user_and_assistant_alternate_behind_the_system(
     try:
         prompt = read_prompt(history, model="m", system_prompt=system_prompt)
     except UsageError:
-        return  # a turn that cannot be understood is the caller's mistake
+        return  # a malformed turn is the caller's mistake
     assert prompt.question.strip()
     smallest: LocalPrompt | None = prompt
     while smallest is not None:

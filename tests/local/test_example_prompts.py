@@ -1,4 +1,4 @@
-"""What a newcomer can click without a key: the embedded model answers it well in nine of ten tries."""
+"""The example prompts that need no API key: the embedded model answers them well in nine of ten tries."""
 
 import re
 from collections.abc import Callable
@@ -9,18 +9,18 @@ from multi_llm_chat.history.values import Text
 from multi_llm_chat.local import LocalModel
 from multi_llm_chat.web.templating import read_catalogue
 
-#: How often an example is tried. The model is random: where ten tries leave it open, thirty decide by the same share.
+#: How often each example is tried. The model is random: if ten tries are inconclusive, thirty decide by the same share.
 TRIES = (10, 30)
 
 
 def explains_photosynthesis(answer: str) -> bool:
-    """It names two of what drives it, what goes in, and what comes out."""
+    """The answer names two of: the energy source, the inputs, and the outputs."""
     parts = ("light|sun", "carbon dioxide|water", "energy|glucose|sugar|organic|oxygen")
     return sum(bool(re.search(words, answer)) for words in parts) >= 2
 
 
 def gives_tips(answer: str) -> bool:
-    """It has three tips about sleep."""
+    """The answer has three tips about sleep."""
     return len(re.findall(r"(?m)^\s*(?:\d[.)]|[-*]) ", answer)) >= 3 and "sleep" in answer.lower()
 
 

@@ -1,4 +1,4 @@
-"""Model files come whole and unharmed, or not at all: over real HTTP, from a server of our own."""
+"""Model files are installed complete and intact, or not at all: over real HTTP, from a test server."""
 
 import hashlib
 import threading
@@ -26,7 +26,7 @@ TAGS = b'{"models": [{"name": "qwen3:8b"}, {"name": "llama3"}]}'
 
 
 class Host(ThreadingHTTPServer):
-    """Serves one file, also from the middle, and Ollama's list of models."""
+    """Serves one file, also by ranges, and Ollama's list of models."""
 
     daemon_threads = True
 
@@ -91,12 +91,12 @@ def test_installing_twice_downloads_once(host: Host, tmp_path: Path) -> None:
     assert len(host.asked) == 1
 
 
-def test_a_harmed_file_is_replaced(host: Host, tmp_path: Path) -> None:
+def test_a_damaged_file_is_replaced(host: Host, tmp_path: Path) -> None:
     (tmp_path / "tiny.gguf").write_bytes(b"harmed")
     assert install(row(host.url), folder=tmp_path).read_bytes() == CONTENT
 
 
-def test_an_interrupted_download_goes_on_where_it_stopped(host: Host, tmp_path: Path) -> None:
+def test_an_interrupted_download_resumes_where_it_stopped(host: Host, tmp_path: Path) -> None:
     (tmp_path / "tiny.gguf.part").write_bytes(CONTENT[:1000])
     assert install(row(host.url), folder=tmp_path).read_bytes() == CONTENT
     assert host.asked == ["/tiny.gguf 1000"]

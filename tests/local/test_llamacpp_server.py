@@ -1,4 +1,4 @@
-"""A real llama.cpp server judges our requests on its three routes: Chat Completions, Messages and Responses (LCP-01 to LCP-14).
+"""A real llama.cpp server validates our requests on its three routes: Chat Completions, Messages and Responses (LCP-01 to LCP-14).
 
 The runtime of the ``local`` extra listens on HTTP. Every case of ``tests/corpus`` is a turn of the history.
 """
@@ -27,7 +27,7 @@ from multi_llm_chat.local import DEFAULT_MODEL
 
 pytestmark = pytest.mark.judge
 
-#: The provider whose requests go to a route.
+#: The provider that sends its requests to each route.
 ROUTES = {"chat": "llamacpp", "messages": "anthropic", "responses": "openai"}
 TOOLS: list[Any] = [{"name": "get_weather", "inputSchema": {"type": "object", "properties": {}}}]
 QUESTION = {"role": "user", "content": "hi"}
@@ -36,7 +36,7 @@ PICTURE = {"type": "media", "mime": "image/png", "data": "iVBORw0KGgo=", "name":
 
 @pytest.fixture(scope="module")
 def server(models: Path) -> Generator[str]:
-    """The address of the server."""
+    """Run the server, and return its address."""
     runtime: Any = import_module("xllamacpp")
     wanted = runtime.CommonParams()
     wanted.model.path = str(models / f"{DEFAULT_MODEL}.gguf")
@@ -63,7 +63,7 @@ def written(history: Any, route: str, server: str, **more: Any) -> Rendered:
 
 
 def judge(server: str, rendered: Rendered) -> tuple[int, str]:
-    """The server's status and what it says about the request, if it refuses it."""
+    """Return the server's status, and its message if it refuses the request."""
     address = urlsplit(server)
     connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
     try:
@@ -122,7 +122,7 @@ def test_every_case_of_the_corpus_is_accepted(server: str, case: Any, route: str
         [{"role": "system", "content": "Be brief."}],
         [
             {"role": "user", "content": ["look", PICTURE]}
-        ],  # LCP-08: no projector, so it is described
+        ],  # LCP-08: no projector, so the picture is replaced by a description
     ],
 )
 def test_every_outer_shape_is_accepted(server: str, route: str, history: list[Any]) -> None:
@@ -138,7 +138,7 @@ def test_every_outer_shape_is_accepted(server: str, route: str, history: list[An
 def test_any_history_is_accepted(server: str, history: list[Any], tools: Any, route: str) -> None:
     rendered = written(history, route, server, tools=tools)
     status, said = judge(server, rendered)
-    # LCP-13 and LCP-08 are not matters of form: the window, and a projector for pictures.
+    # LCP-13 and LCP-08 do not concern the request's form, but the window, and a projector for pictures.
     if "exceeds the available context size" in said or "image input is not supported" in said:
         return
     assert (status, said) == (200, ""), rendered.body

@@ -1,4 +1,4 @@
-"""The embedded model answers, streams, stops, and keeps to its window: all on the real model."""
+"""The embedded model answers, streams, stops, and respects its window; with the real model."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ def words(events: list[Event]) -> str:
 
 
 class Counting:
-    """The real engine, and how many chunks each of its requests gave."""
+    """The real engine; it counts the chunks of each request."""
 
     def __init__(self, engine: LlamaEngine) -> None:
         self._engine = engine
@@ -93,7 +93,7 @@ def test_closing_the_stream_stops_the_model(
         next(stream)
     stream.close()
     at = len(engines[0].chunks) - 1
-    model.complete(QUESTION, options={"max_tokens": 1})  # comes only after the stopped one
+    model.complete(QUESTION, options={"max_tokens": 1})  # arrives only after the stopped one
     assert engines[0].chunks[at] < 100
 
 

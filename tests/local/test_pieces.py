@@ -1,4 +1,4 @@
-"""The parts around the model that need no model: prompts, labels, checks, wording."""
+"""The code around the model that needs no model: prompts, labels, checks, wording."""
 
 import subprocess
 import sys

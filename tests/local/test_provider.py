@@ -1,4 +1,4 @@
-"""The embedded model through the same door as every other provider."""
+"""The embedded model through the same interface as every other provider."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A very small model calls tools: routing, arguments and the final sentence, on the real model."""
+"""A very small model calls tools: routing, arguments and the final sentence, with the real model."""
 
 import json
 from typing import Any
@@ -72,7 +72,7 @@ def test_it_calls_the_right_tool_with_valid_arguments(
 def test_warm_tools_are_learnt_only_once(model: LocalModel) -> None:
     model.warm("Be brief.", TOOLS)
     completed = model.complete([user("What is 17 times 23?")], tools=TOOLS, options=EXACT)
-    # One score and one filling; learning would have read the examples a dozen times more.
+    # One routing score and one argument completion; learning would have read the examples a dozen times more.
     assert completed.usage.input_tokens < 1000
 
 

@@ -1,4 +1,4 @@
-"""What replies cost, to the last token."""
+"""The cost of replies, to the last token."""
 
 from decimal import Decimal
 

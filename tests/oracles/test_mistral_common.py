@@ -1,4 +1,4 @@
-"""Mistral's own request validator takes our requests for Mistral."""
+"""Mistral's own request validator accepts our requests for Mistral."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.strategies.histories import nasty_histories
 
 from multi_llm_chat import RepairPolicy, render
 
-# The library leaves its generics open, which a strict type checker cannot follow.
+# The library does not parametrise its generics, which a strict type checker cannot follow.
 _REQUEST: Any = getattr(request_module, "ChatCompletionRequest")  # noqa: B009
 _VALIDATOR: Any = getattr(oracle, "get_validator")  # noqa: B009
 
@@ -35,7 +35,10 @@ _HOSTED = (
                 (TokenizerVersion.v13, "magistral-medium-latest"),
             )
         ),
-        (TokenizerVersion.v15, "mistral-medium-latest"),  # the first that knows an effort (MIS-17)
+        (
+            TokenizerVersion.v15,
+            "mistral-medium-latest",
+        ),  # the first model with a reasoning effort (MIS-17)
     ],
 )
 @pytest.mark.parametrize("foreign", ["label", pytest.param("adopt", marks=pytest.mark.judge)])
@@ -53,13 +56,13 @@ def test_mistrals_validator_takes_every_request(
     asked = {key: value for key, value in body.items() if key not in _HOSTED}
     for message in asked["messages"]:
         if isinstance(message.get("content"), list):
-            # The hosted API takes documents (MIS-14), the library has no chunk for them.
+            # The hosted API accepts documents (MIS-14), but the library has no chunk for them.
             message["content"] = [
                 {"type": "text", "text": "a document"} if part["type"] == "document_url" else part
                 for part in message["content"]
             ]
     if "tool_calls" in asked["messages"][0] and version > TokenizerVersion.v3:
-        # The library skips the first message, calls and all; the hosted API was recorded to take it (MIS-18).
+        # The library skips the first message, with its calls; recordings show that the hosted API accepts it (MIS-18).
         asked["messages"].insert(0, {"role": "user", "content": "hi"})
     request = _REQUEST.model_validate(asked)
     _VALIDATOR(version, oracle.ValidationMode.serving).validate_request(request)

@@ -1,7 +1,7 @@
-"""The vendors' own types judge our requests, whatever the history.
+"""The vendors' own types validate our requests, for any history.
 
-Pydantic checks an ``Iterable`` only when somebody walks it, so the types are read once more with
-every ``Iterable`` as a list.
+Pydantic checks an ``Iterable`` only when it is iterated, so the types are converted to have
+a list for every ``Iterable``.
 """
 
 import collections.abc
@@ -25,7 +25,7 @@ from multi_llm_chat import render
 from multi_llm_chat.protocol.providers import ROWS
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # its sources hold escapes that newer Pythons warn of
+    warnings.simplefilter("ignore")  # its sources contain escapes that newer Pythons warn about
     from google.genai import types as gemini_types
 
 
@@ -34,7 +34,7 @@ _OPTIONAL = (typing.NotRequired, typing_extensions.NotRequired)
 
 
 def _walked(value: Any, seen: dict[Any, Any]) -> Any:
-    """The type with lists for iterables, through unions, marks and typed dicts."""
+    """Return the type with lists for iterables, inside unions, annotations and typed dicts."""
     if typing_extensions.is_typeddict(value):
         return _walked_dict(value, seen)
     origin = typing.get_origin(value)
@@ -51,18 +51,18 @@ def _walked(value: Any, seen: dict[Any, Any]) -> Any:
 def _walked_dict(value: Any, seen: dict[Any, Any]) -> Any:
     if value in seen:
         return seen[value]
-    # A type that refers to itself is taken as the SDK has it there.
+    # A recursive reference keeps the SDK's own type.
     seen[value] = value
     hints = typing_extensions.get_type_hints(value, include_extras=True)
     fields: dict[str, Any] = {}
     for name, hint in hints.items():
-        # Behind string annotations the class itself does not know which keys are required.
+        # With string annotations the class itself does not know which keys are required.
         required = typing.get_origin(hint) in _REQUIRED or (
             name in value.__required_keys__ and typing.get_origin(hint) not in _OPTIONAL
         )
         mark = typing_extensions.Required if required else typing_extensions.NotRequired
         fields[name] = mark[_walked(_bare(hint), seen)]
-    # Made at run time, which a type checker cannot follow.
+    # Created at run time, which a type checker cannot follow.
     make: Any = typing_extensions.TypedDict
     made: Any = make(value.__name__, fields)
     made.__pydantic_config__ = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
@@ -108,10 +108,11 @@ def test_openais_responses_types_take_every_request(
     body = body_of("openai", model, history, request)
     for number, item in enumerate(body["input"]):
         if item.get("type") == "reasoning":
-            # The type wants an id, the API refuses one that it has not stored (RSP-06).
+            # The type requires an id, but the API refuses one that it has not stored (RSP-06).
             item["id"] = f"rs_{number}"
         if item.get("role") == "assistant":
-            # Likewise; Codex sends messages without what the type asks for (RULES, section 11), and LCP-14 wants the list.
+            # Likewise; Codex sends messages without the type's required keys
+            # (RULES, section 11), and LCP-14 requires the list.
             item |= {"id": f"msg_{number}", "status": "completed"}
             item["content"] = [part | {"annotations": []} for part in item["content"]]
     RESPONSES.validate_python(body)
@@ -122,7 +123,7 @@ def test_anthropics_types_take_every_request(
     model: str, history: list[Any], request: dict[str, Any]
 ):
     body = body_of("anthropic", model, history, request)
-    # The SDK has left sampling out of its types; older models still take it.
+    # The SDK's types omit sampling options; older models still accept them.
     body.pop("temperature", None)
     body.pop("top_p", None)
     ANTHROPIC.validate_python(body)
@@ -171,7 +172,7 @@ def test_every_tool_schema_that_is_sent_is_a_schema(provider: str, request: dict
 
 
 def test_the_types_do_refuse():
-    """Without this the tests above might pass because nothing is looked at."""
+    """Without this the tests above might pass because nothing is checked."""
     refused: list[tuple[TypeAdapter[Any], dict[str, Any]]] = [
         (CHAT, {"model": "m", "messages": [{"role": "bogus", "content": "x"}]}),
         (CHAT, {"model": "m", "messages": [{"role": "user", "content": "x"}], "bogus": 1}),

@@ -1,4 +1,4 @@
-"""The recorded streams in ``tests/corpus``, with what they must become."""
+"""The recorded streams in ``tests/corpus``, with their expected results."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -68,7 +68,7 @@ class Decoder(Protocol):
 
 
 class Case(NamedTuple):
-    """One stream and what it must become."""
+    """One stream and its expected result."""
 
     dialect: str
     name: str
@@ -81,7 +81,7 @@ class Case(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a stream became."""
+    """The result of decoding a stream."""
 
     events: list[Event]
     parts: tuple[Part, ...]
@@ -119,7 +119,7 @@ def run(dialect: str, chunks: Iterable[bytes], context: DecodeContext = CONTEXT)
 
 
 def as_json(part: Part) -> dict[str, Any]:
-    """Write a part as the corpus does: without what is not there."""
+    """Write a part as the corpus does: without absent keys."""
     fields = {
         name: value.fields if isinstance(value, Extras) else value
         for name, value in msgspec.structs.asdict(part).items()
@@ -129,7 +129,7 @@ def as_json(part: Part) -> dict[str, Any]:
 
 
 def expected_parts(case: Case) -> list[dict[str, Any]]:
-    """Give the parts a case must become, without what is not there."""
+    """Return a case's expected parts, without absent keys."""
     return [
         {name: value for name, value in part.items() if value is not None}
         for part in case.expected["parts"]

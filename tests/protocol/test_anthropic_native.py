@@ -1,4 +1,4 @@
-"""Blocks of Anthropic's own: kept as they come, sent back as they came, described to others (ANT-46, ANT-48, ANT-53, STR-19, STR-21)."""
+"""Anthropic's native blocks: kept unchanged, sent back unchanged, described to other providers (ANT-46, ANT-48, ANT-53, STR-19, STR-21)."""
 
 import json
 import typing
@@ -34,7 +34,7 @@ def found(kind: str, content: Any, **more: Any) -> Block:
     return {"type": kind, "tool_use_id": "srvtoolu_1", "content": content} | more
 
 
-#: What the model says, a turn each, by the type of the block that it shows; with words that other providers get.
+#: Model turns by the block type that they show, with words that other providers get.
 REPLIES: dict[str, tuple[list[Block], list[str]]] = {
     "text": ([{"type": "text", "text": "Warm.", "citations": [
         {"type": "web_search_result_location", "cited_text": "warm", "url": "https://w.test", "title": "Weather", "encrypted_index": "E"}]}],
@@ -70,7 +70,7 @@ REPLIES: dict[str, tuple[list[Block], list[str]]] = {
     "hologram": ([{"type": "hologram", "words": "not known yet"}, {"type": "text", "text": "x"}], ["not known yet"]),
 }  # fmt: skip
 
-#: What a user message holds.
+#: The blocks of a user message.
 SENT: dict[str, tuple[list[Block], list[str]]] = {
     "text": ([{"type": "text", "text": "hi", "cache_control": MARK}], ["hi"]),
     "image": ([{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}, "cache_control": MARK}], []),
@@ -83,7 +83,7 @@ SENT: dict[str, tuple[list[Block], list[str]]] = {
     "container_upload": ([{"type": "container_upload", "file_id": "file_2"}], ["file_2"]),
 }  # fmt: skip
 
-#: What results hold, with what the call carries.
+#: The blocks of results, with the call's own keys.
 ANSWERED: dict[str, tuple[Any, list[str]]] = {
     "tool_reference": ([{"type": "tool_reference", "tool_name": "f"}], ["f"]),
     "search_result": ([{"type": "search_result", "title": "Rain", "source": "https://w.test", "content": [{"type": "text", "text": "wet"}]}], ["Rain", "https://w.test", "wet"]),
@@ -99,7 +99,7 @@ NATIVE_ROWS = ("openai", "openai-chat", "gemini", "mistral")
 
 
 def types_of(union: Any) -> set[str]:
-    """The types of the blocks in one of the SDK's unions."""
+    """Return the types of the blocks in one of the SDK's unions."""
     found: set[str] = set()
     for member in typing.get_args(union):
         if not isinstance(member, type):
@@ -216,7 +216,7 @@ def test_ant_46_a_change_of_tools_goes_back_where_the_tool_is_declared() -> None
 
 
 def stream_of(blocks: list[Block], stop: str) -> bytes:
-    """The blocks as a stream sends them: inputs and citations as deltas."""
+    """Return the blocks as a stream sends them: inputs and citations as deltas."""
     frames: list[Block] = [{"type": "message_start", "message": {"usage": {}}}]
     for index, block in enumerate(blocks):
         deltas: list[Block] = []
@@ -373,7 +373,7 @@ def test_sources_of_a_turn_of_ones_own_that_another_provider_cited_are_written(
     assert validate(provider, rendered.body, model=rendered.model) == []
 
 
-# The container in which code runs (ANT-48).
+# The container that code runs in (ANT-48).
 
 CONTAINER: Block = {"id": "container_1", "expires_at": "2026-11-16T12:00:00Z"}
 CODE_TOOLS: Block = {"server_tools": ["code_execution"]}
@@ -381,7 +381,7 @@ RAN = [*REPLIES["code_execution_tool_result"][0], {"type": "text", "text": "One.
 
 
 def answer_in(container: Block | None, *, stream: bool, base_url: str | None = None) -> Turn:
-    """An answer whose code ran in this container."""
+    """Return an answer whose code ran in this container."""
     exchange = Exchange([QUESTION], "anthropic", model=MODEL, stream=stream, base_url=base_url)
     exchange.begin(200, {} if stream else {"content-type": "application/json"})
     whole = {"type": "message", "content": RAN, "stop_reason": "end_turn", "container": container}

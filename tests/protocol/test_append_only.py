@@ -1,4 +1,4 @@
-"""Append-only requests (SPEC 2.9): the next request begins with what the last one sent, byte for byte, or says why not."""
+"""Append-only requests (SPEC 2.9): the next request begins with the last one, byte for byte, or says why not."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -28,10 +28,10 @@ from multi_llm_chat.protocol.providers import provider_row
 
 CUT = "did not continue the earlier request"
 
-#: Why a request that only adds turns may all the same not begin with the one before it.
+#: Why a request that only adds turns may nevertheless not begin with the previous one.
 CAUSES = (
-    "the pictures are more",  # what was sent is too large next to further pictures
-    "a turn ends with thinking",  # ANT-29: no earlier thinking may stay either
+    "the pictures are more",  # with further pictures the ones already sent are too large
+    "a turn ends with thinking",  # ANT-29: earlier thinking must go too
     "an answer thought behind another prefix",
     "thinking was turned on or off",  # ANT-14
     "a message that was sent would change",
@@ -43,7 +43,7 @@ def cuts(rendered: Rendered) -> list[str]:
 
 
 def unmarked(value: Any) -> Any:
-    """The value without cache marks."""
+    """Return the value without cache marks."""
     entries = as_object(value)
     if entries is not None:
         return {key: unmarked(each) for key, each in entries.items() if key != "cache_control"}
@@ -65,14 +65,14 @@ def check_appended(before: Rendered, after: Rendered) -> None:
     sent = messages(before)[:-1]
     assert messages(after)[: len(sent)] == sent
     changed = {key for key, value in head(before).items() if head(after)[key] != value}
-    if changed:  # a tool for the first call, where the model wants tools to be declared (ANT-16)
+    if changed:  # a tool for the first call, since the model requires declared tools (ANT-16)
         assert changed == {"tools"}
         assert before.body.get("tools") is None
         assert any(note.message.startswith("the tools changed") for note in after.notes)
 
 
 def steps(turns: Sequence[Turn], ends: Sequence[int]) -> Iterator[tuple[Turn, ...]]:
-    """The history as it grows."""
+    """Return the growing history, step by step."""
     for end in sorted({min(end, len(turns)) for end in ends} | {len(turns)}):
         yield tuple(turns[:end])
 
@@ -80,7 +80,7 @@ def steps(turns: Sequence[Turn], ends: Sequence[int]) -> Iterator[tuple[Turn, ..
 def grow(
     turns: Sequence[Turn], ends: Sequence[int], provider: str, **settings: Any
 ) -> list[Rendered]:
-    """The requests of a growing history, each continuing the one before it."""
+    """Return the requests of a growing history, each continuing the previous one."""
     requests: list[Rendered] = []
     for history in steps(turns, ends):
         previous = requests[-1] if requests else None
@@ -146,7 +146,7 @@ def test_every_call_and_every_result_survives_in_steps(
         check_appended(before, after)
 
 
-# What becomes something at the end.
+# Content that depends on its position at the end.
 
 OWN = {"openai": "chatgpt", "openai-chat": "chatgpt", "anthropic": "claude", "gemini": "gemini"}
 PROVIDERS = sorted(OWN)
@@ -225,7 +225,7 @@ def test_a_tools_name_keeps_its_spelling(provider: str):
     own = OWN[provider]
     turns = [says("user", "go"), calls(own, "fs.read", "a"), answers("fs.read", "a", "1")]
     first = written(turns, provider)
-    # The name as it was spelled is a tool of its own now.
+    # The original spelling is now the name of another tool.
     turns += [calls(own, "fs_read", "b"), answers("fs_read", "b", "2"), says("user", "on")]
     second = written(turns, provider, previous=first)
     spelled = {name: sent for sent, name in second.names.items()}
@@ -277,12 +277,12 @@ def test_ant_46_a_new_tool_is_a_noted_change_of_the_tools(provider: str):
     assert len(changed) == (0 if provider == "anthropic" else 1)
 
 
-#: It takes messages that add and remove tools.
+#: A model that accepts messages that add and remove tools.
 TAKES_CHANGES = "claude-opus-4-8"
 
 
 def declared(request: Rendered) -> list[dict[str, Any]]:
-    """The tools that are part of what is cached, without cache marks."""
+    """Return the tools in the cached part of the request, without cache marks."""
     return [
         {key: value for key, value in entry.items() if key != "cache_control"}
         for entry in request.body.get("tools", ())
@@ -291,7 +291,7 @@ def declared(request: Rendered) -> list[dict[str, Any]]:
 
 
 def changes(request: Rendered) -> list[tuple[str, str]]:
-    """The tools that messages add and remove."""
+    """Return the tools that messages add and remove."""
     return [
         (block["type"], block["tool"]["name"])
         for message in request.body["messages"]
@@ -329,7 +329,7 @@ def test_ant_46_tools_are_added_and_removed_by_a_message():
 
 
 def usable(request: Rendered) -> set[str]:
-    """The tools that the model can call: those declared, as the messages changed them."""
+    """Return the tools that the model can call: the declared ones, changed by the messages."""
     if request.body.get("tool_choice") == {"type": "none"}:
         return set()
     found = {entry["name"] for entry in declared(request)}
@@ -398,7 +398,7 @@ def test_an_own_answer_stands_before_those_of_others_to_the_same_message(provide
     turns = [says("user", "@all hi")]
     request = written(turns, provider)
     for number in range(5):
-        # The others were faster; one of them uses a tool.
+        # The other speakers were faster; one of them uses a tool.
         turns += [
             says("groq", f"fast {number}"),
             calls("my-bot", "look", f"bot-{number}"),
@@ -467,7 +467,7 @@ def test_another_model_or_policy_is_another_target():
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_only_the_new_turns_are_written(provider: str):
-    """The old turns are not read again: with other parts in them the request would be the same."""
+    """The old turns are not read again: even with changed parts in them the request would be the same."""
     own = OWN[provider]
     turns = [says("user", "one"), says(own, "two"), says("user", "three")]
     first = written(turns, provider)

@@ -73,7 +73,7 @@ def test_the_type_of_a_picture_is_found_in_its_bytes(form: str, mime: str):
 
 
 def test_a_mislabelled_picture_is_sent_under_its_own_type():
-    """ANT-39: Claude refuses a JPEG that is called PNG, in this and every later request."""
+    """ANT-39: Claude refuses a JPEG labelled as PNG, in this and every later request."""
     (sent,) = render(message(attachment(picture(form="JPEG"), "image/png")), "anthropic").body[
         "messages"
     ]

@@ -1,4 +1,4 @@
-"""What a provider is asked to cache: what a later request can reuse (ANT-44)."""
+"""Cache marks: they cover what a later request can reuse (ANT-44)."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ CHAT = [{"role": "user", "content": "hi"}, {"role": "claude", "content": "hello"
 
 
 def marks(value: Any) -> list[Any]:
-    """All cache marks of a request, in the order in which Anthropic reads them."""
+    """Return all cache marks of a request, in the order in which Anthropic reads them."""
     found: list[Any] = []
     if isinstance(value, dict):
         for key, each in value.items():  # type: ignore[reportUnknownVariableType]
@@ -65,7 +65,7 @@ def test_ant_44_marks_of_ours_are_no_part_of_what_was_sent():
 
 
 def test_ant_44_many_new_blocks_have_a_mark_near_to_what_was_cached():
-    """Anthropic compares twenty blocks before a mark with what it has cached."""
+    """Anthropic compares at most twenty blocks before a mark with its cache."""
     calls = tuple(ToolCall("look", {"at": at}, f"call_{at}") for at in range(30))
     results = tuple(ToolResult("look", "seen", call.tool_call_id) for call in calls)
     turns = [Turn("user", (Text("look"),))]

@@ -1,4 +1,4 @@
-"""The table of what models take, and the conformance kit's own: every disagreement is listed here with its reason."""
+"""Our table of what models accept, and the conformance kit's: every difference is listed here with its reason."""
 
 from collections.abc import Iterator
 
@@ -30,7 +30,7 @@ CLAUDE = (
     "claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5",
 )  # fmt: skip
 
-#: (model, fact): why the two tables differ. What one side does not know is no disagreement.
+#: (model, fact): why the two tables differ. A fact that only one table has is not a difference.
 DISAGREEMENTS = {
     (
         "claude-3-opus-20240229",

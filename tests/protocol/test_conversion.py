@@ -1,4 +1,4 @@
-"""Between our history and other systems' message lists."""
+"""Conversion between our history and other systems' message lists."""
 
 from typing import Any
 
@@ -168,8 +168,8 @@ def test_reasoning_is_stamped_with_where_it_came_from():
     messages = [{"role": "assistant", "content": "x", "reasoning_content": "hm"}]
     (turn,) = history_from(messages, "deepseek", model="deepseek-reasoner")
     assert turn["content"][0]["origin"] == {"provider": "deepseek", "model": "deepseek-reasoner"}
-    (elsewhere,) = history_from(messages, "openai-chat", provider="groq", model="m")
-    assert elsewhere["content"][0]["origin"] == {"provider": "groq", "model": "m"}
+    (moved,) = history_from(messages, "openai-chat", provider="groq", model="m")
+    assert moved["content"][0]["origin"] == {"provider": "groq", "model": "m"}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Every recorded stream becomes what its author meant, in whatever pieces it arrives."""
+"""Every recorded stream decodes to what its author meant, however it is split into chunks."""
 
 import json
 from contextlib import suppress
@@ -193,7 +193,7 @@ json_values = st.recursive(
 
 @st.composite
 def damaged_frames(draw: st.DrawFn, dialect: str) -> list[ServerSentEvent]:
-    """Draw real events in which some value was replaced by any other JSON value."""
+    """Draw real events in which some value is replaced by any other JSON value."""
     case = draw(st.sampled_from([case for case in cases() if case.dialect == dialect]))
     frames: list[ServerSentEvent] = []
     for name, data in split_events(case.stream):
@@ -206,7 +206,7 @@ def damaged_frames(draw: st.DrawFn, dialect: str) -> list[ServerSentEvent]:
 
 
 def damage(draw: st.DrawFn, value: Any) -> None:
-    """Walk down at random and replace what is found."""
+    """Descend to a random place and replace the value there."""
     while True:
         keys = value.keys() if hasattr(value, "keys") else range(len(value))
         key = draw(st.sampled_from(list(keys)))

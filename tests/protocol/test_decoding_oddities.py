@@ -1,4 +1,4 @@
-"""Single events that no recorded stream contains."""
+"""Unusual events that no recorded stream contains."""
 
 import json
 from typing import Any

@@ -1,7 +1,7 @@
-"""Our client and the official SDKs, asked over real HTTP, read the whole corpus to the same content.
+"""Our client and the official SDKs read the same content from the whole corpus, over real HTTP.
 
-Where the corpus says that an SDK cannot read a stream as the provider meant it (a quirk it does not know, an error
-it raises), that is checked too: the SDK fails, or reads something else.
+Where the corpus says that an SDK cannot read a stream as the provider meant it (an unknown quirk, or an
+error), the test checks that too: the SDK fails, or reads something else.
 """
 
 import json
@@ -21,7 +21,7 @@ from multi_llm_chat.history.values import Part, Text, Thinking, ToolCall
 from multi_llm_chat.protocol.retry import RetryPolicy
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # the SDKs' own sources are not ours to mend
+    warnings.simplefilter("ignore")  # warnings in the SDKs' sources are not ours to fix
     import anthropic
     import openai
     from google import genai
@@ -30,7 +30,7 @@ with warnings.catch_warnings():
 
 
 class Reading(NamedTuple):
-    """What a reader made of a stream."""
+    """What a client read from a stream."""
 
     text: str
     calls: list[tuple[str, Any]]
@@ -39,7 +39,7 @@ class Reading(NamedTuple):
 
 
 class UnreadableError(Exception):
-    """The SDK came to no whole reply."""
+    """The SDK could not read a whole reply."""
 
 
 class CorpusHandler(BaseHTTPRequestHandler):
@@ -69,7 +69,7 @@ def server() -> Iterator[str]:
         thread.join()
 
 
-#: The provider row of each dialect whose address the corpus is served under.
+#: The provider row of each dialect, whose address serves the corpus.
 ROWS = {
     "openai_chat": "openai-chat",
     "openai_responses": "openai",
@@ -80,7 +80,7 @@ ONCE = RetryPolicy(attempts=1, repair=False)
 
 
 def ask(case: Case, server: str) -> Outcome:
-    """What our client makes of a stream."""
+    """Return what our client reads from a stream."""
     address = f"{server}/{case.dialect}/{case.name}"
     row = ROWS[case.dialect]
     with create_provider(row, api_key="none", base_url=address, retry=ONCE) as provider:
@@ -240,7 +240,7 @@ def test_the_whole_client_reads_what_the_corpus_says(case: Case, server: str) ->
         {name: value for name, value in part.items() if name != "tool_call_id"}
         for part in map(as_json, outcome.parts)
     ]
-    # Ids that a server does not send depend on the history, and are left to the decoders' own tests.
+    # Ids that a server omits depend on the history; the decoders' own tests cover them.
     assert reported == [
         {name: value for name, value in part.items() if name != "tool_call_id"}
         for part in expected_parts(case)

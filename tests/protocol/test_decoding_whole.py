@@ -1,4 +1,4 @@
-"""Replies that were not streamed become the same parts and the same content of events."""
+"""Replies that are not streamed decode to the same parts and the same event content."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What providers say when they refuse, and the error it becomes."""
+"""Providers' refusals, and the errors that they become."""
 
 import json
 from typing import Any

@@ -21,7 +21,7 @@ VALUES: dict[str, Any] = {
     "service_tier": "auto",
     "metadata": {"user_id": "anna"},
 }
-#: Where the value stands; absent where the provider has no such option.
+#: Where the value is in the body; absent if the provider has no such option.
 PLACES = {
     "openai-chat": {"seed": "seed", "parallel_tool_calls": "parallel_tool_calls", "service_tier": "service_tier", "metadata": "metadata"},
     "openai": {"parallel_tool_calls": "parallel_tool_calls", "service_tier": "service_tier", "metadata": "metadata"},

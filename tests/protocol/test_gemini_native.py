@@ -1,4 +1,4 @@
-"""Parts of Gemini's own: kept as they come, sent back as they came, described to others (GEM-23, GEM-24, GEM-26, GEM-27,
+"""Gemini's native parts: kept unchanged, sent back unchanged, described to other providers (GEM-23, GEM-24, GEM-26, GEM-27,
 GEM-30, GEM-33, GEM-34, STR-21)."""
 
 import json
@@ -17,7 +17,7 @@ from multi_llm_chat.protocol.gemini.decode import decode_reply
 from multi_llm_chat.testing.validators import validate
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # the SDK's own sources are not ours to mend
+    warnings.simplefilter("ignore")  # warnings in the SDK's sources are not ours to fix
     from google.genai import types
 
 Body = dict[str, Any]
@@ -40,7 +40,7 @@ FOUND: Body = {
     }
 }
 
-#: What the model says, by the field of the SDK's ``Part`` that it shows, with words that other providers get.
+#: Model turns by the field of the SDK's ``Part`` that they show, with words that other providers get.
 REPLIES: dict[str, tuple[list[Body], list[str]]] = {
     "text": ([{"text": "Warm."}], ["Warm."]),
     "thought": ([{"text": "hm", "thought": True}, {"text": "x"}], ["x"]),
@@ -58,7 +58,7 @@ REPLIES: dict[str, tuple[list[Body], list[str]]] = {
     "not known yet": ([{"hologram": {"words": "far away"}}, {"text": "x"}], ["far away"]),
 }  # fmt: skip
 
-#: What a user content holds.
+#: The parts of a user content.
 SENT: dict[str, list[Body]] = {
     "video_metadata": [{"inlineData": {"mimeType": "video/mp4", "data": "AAAAHGZ0eXBtcDQy"}, "videoMetadata": {"startOffset": "2s"}}],
     "video_metadata alone": [{"text": "x"}, {"videoMetadata": {"startOffset": "2s"}}],
@@ -277,7 +277,7 @@ def test_an_empty_signed_thought_is_not_the_signature_of_what_follows() -> None:
 
 @pytest.mark.parametrize("finish", [each.name for each in types.FinishReason] + ["MODEL_ARMOR"])
 def test_str_21_every_published_finish_word_has_its_reason(finish: str) -> None:
-    # The unspecified word says nothing: the reply ends with the next one.
+    # The unspecified finish reason has no meaning: the reply ends with the next one.
     spoken = reply([{"text": "x"}], finish if finish != "FINISH_REASON_UNSPECIFIED" else "STOP")
     finished = whole(spoken)[1][-1]
     assert isinstance(finished, Finish)

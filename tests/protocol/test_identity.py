@@ -1,4 +1,4 @@
-"""A request that is already legal comes back as it is, and nothing is noted."""
+"""A request that is already legal stays unchanged, without notes."""
 
 from typing import Any
 
@@ -63,7 +63,7 @@ def test_a_legal_history_passes_to_another_dialect_with_nothing_lost(messages: l
         assert len(rendered.ids) == sum(len(message.get("tool_calls", ())) for message in messages)
 
 
-#: Rows whose first and last turns are known, and the key of their messages.
+#: Rows with known rules for first and last turns, and the key of their messages.
 SHAPES = [
     ("openai", "gpt-5.6-terra", "input"),
     ("openai-chat", "gpt-4.1", "messages"),
@@ -89,6 +89,6 @@ def test_a_turn_is_added_only_where_the_request_is_refused_without_it(history: l
             without.append([*messages[:head], *messages[head + 1 :]])
         for rest in without:
             if rest and all(each.get("role") == "system" for each in rest):
-                continue  # instructions alone: what servers make of them is not known
+                continue  # instructions alone: it is unknown how servers treat them
             body = rendered.body | {key: rest}
             assert validate(provider, body, model=model) != [], (provider, model, rest)

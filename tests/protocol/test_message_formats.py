@@ -1,4 +1,4 @@
-"""Messages of other libraries are recognised, and read without a loss."""
+"""Messages of other libraries are recognised, and read without loss."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""One ``ModelRequest`` says what the keyword arguments say, to ``render`` and ``Exchange``."""
+"""A ``ModelRequest`` is equivalent to the keyword arguments, for ``render`` and ``Exchange``."""
 
 from typing import Any
 

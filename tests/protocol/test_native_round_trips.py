@@ -1,4 +1,4 @@
-"""Native items survive any conversation: read and rendered for their provider they are the same, also after others have spoken."""
+"""Native items survive any conversation: read and rendered for their provider they stay the same, even after other speakers' turns."""
 
 import json
 from collections.abc import Iterator
@@ -19,10 +19,10 @@ from multi_llm_chat.testing.validators import validate
 Body = dict[str, Any]
 
 MODELS = {"anthropic": claude.MODEL, "gemini": gemini.MODEL, "openai": gpt.MODEL}
-#: The key of the body under which messages are, and the names of the formats.
+#: The body's key for messages, and the names of the formats.
 KEYS = {"anthropic": "messages", "gemini": "contents", "openai": "input"}
 FORMATS = {"anthropic": "anthropic", "gemini": "gemini", "openai": "openai-responses"}
-#: Of kinds that the judges do not know, or that need a tool of their own.
+#: Items of kinds that the validators do not know, or that need their own tool.
 _UNUSUAL = ("hologram", "advisor", "agent_message", "audioTranscription", "container_reference")
 
 REPLIES: dict[str, list[list[Body]]] = {
@@ -38,7 +38,7 @@ def usual(reply: list[Body]) -> bool:
 
 @st.composite
 def exchanges(draw: st.DrawFn, provider: str) -> list[tuple[str, list[Body]]]:
-    """Questions, and what the provider's model says to each; the ids of its items are its own."""
+    """Draw questions and the provider's model's replies; their items have distinct ids."""
     known = [reply for reply in REPLIES[provider] if usual(reply)]
     made: list[tuple[str, list[Body]]] = []
     for number in range(draw(st.integers(1, 3))):
@@ -52,7 +52,7 @@ def exchanges(draw: st.DrawFn, provider: str) -> list[tuple[str, list[Body]]]:
 
 
 def messages_of(provider: str, said: list[tuple[str, list[Body]]]) -> list[Body]:
-    """The exchanges as the provider's own client sends them."""
+    """Return the exchanges as the provider's own client sends them."""
     messages: list[Body] = []
     for question, reply in said:
         if provider == "anthropic":
@@ -71,7 +71,7 @@ def messages_of(provider: str, said: list[tuple[str, list[Body]]]) -> list[Body]
 
 
 def turns_of(provider: str, said: list[tuple[str, list[Body]]]) -> list[Any]:
-    """The exchanges as turns under the speaker's name, stored and read again."""
+    """Return the exchanges as turns under the speaker's name, stored and read back."""
     read = history_from(
         messages_of(provider, said), FORMATS[provider], provider=provider, model=MODELS[provider]
     )
@@ -92,7 +92,7 @@ def objects(value: Any) -> Iterator[Body]:
 
 
 def items_of(provider: str, said: list[tuple[str, list[Body]]]) -> list[Body]:
-    """The items of the replies that only the provider understands."""
+    """Return the replies' items that only the provider understands."""
     common = {"text", "thinking", "redacted_thinking", "message"}
     items = [item for _, reply in said for item in reply]
     if provider == "gemini":

@@ -1,4 +1,4 @@
-"""The promise: any history, any tools, any provider, and the request is accepted and complete."""
+"""The central property: for any history, any tools and any provider the request is accepted and complete."""
 
 import json
 from collections.abc import Iterator
@@ -84,7 +84,7 @@ REQUESTS = st.fixed_dictionaries(
     }
 )
 
-#: Every provider row with every kind of model it treats in its own way.
+#: Every provider row with every kind of model that it treats differently.
 TARGETS = [
     (provider, model)
     for provider in sorted(ROWS)
@@ -109,10 +109,10 @@ def violations(rendered: Rendered) -> list[Any]:
     return validate(rendered.provider, rendered.body, model=rendered.model)
 
 
-#: It continues a turn of its own.
+#: A model that continues its own last turn.
 PREFILLED = "claude-sonnet-4-5"
 
-#: The heart of the promise is tried more often than the rest: twice in make test, five times in make judges.
+#: The central property gets more examples than the rest: twice as many in make test, five times as many in make judges.
 EXAMPLES = hypothesis_settings().max_examples
 MORE_OFTEN = hypothesis_settings(max_examples=EXAMPLES * (5 if EXAMPLES >= 100 else 2))
 
@@ -123,7 +123,7 @@ def test_the_provider_accepts_what_is_made_of_any_history(
     history: list[Any], settings: dict[str, Any], policy: RepairPolicy | None
 ):
     before = repr((history, settings))
-    # Definitions as they were given, for one target; read once for the others, as a frequent caller does.
+    # The original definitions for one target; definitions that were read once for the others, as a frequent caller does.
     read: dict[str, Any] = settings | {"tools": read_tools(settings["tools"] or ()).definitions}
     given = settings
     for provider, model in TARGETS:
@@ -164,7 +164,7 @@ def test_what_was_repaired_once_needs_no_further_repair(
 
 @pytest.mark.parametrize("before", [[], [{"text": "Hm.", "thought": True}]])
 def test_a_turn_that_is_only_a_signature_is_sent_again(before: list[Any]):
-    """Gemini ends streams with such a part: read and sent back, it stays."""
+    """Gemini ends streams with such a part: it stays when it is read and sent back."""
     contents = [
         {"role": "user", "parts": [{"text": "Hi"}]},
         {"role": "model", "parts": [*before, {"text": "", "thoughtSignature": "c2lnbmF0dXJl"}]},
@@ -222,7 +222,7 @@ def test_every_answered_call_survives_with_its_own_result(marked: Marked, policy
 
 
 def results_by_mark(rendered: Rendered) -> dict[str, str]:
-    """Which result answers which call, read back from the request itself."""
+    """Return which result answers which call, according to the request itself."""
     calls: dict[str, str] = {}
     results: dict[str, str] = {}
     for turn in read_back(rendered):

@@ -1,4 +1,4 @@
-"""A note bears the id of the target's own rule, whichever provider's wording taught it to us."""
+"""A note has the id of the target's own rule, even if we know the rule from another provider's error message."""
 
 from typing import Any
 
@@ -89,10 +89,10 @@ ASKED: dict[str, Any] = {
 
 
 def strangers(rendered: Rendered) -> list[tuple[str, str]]:
-    """The notes whose rule is none of the target's."""
+    """Return the notes whose rule is not one of the target's."""
     families = {*FAMILIES[rendered.provider]}
     if "istral" in rendered.model:
-        families.add("MIS")  # a chat template travels with its model
+        families.add("MIS")  # a model keeps its chat template on every server
     return [
         (note.rule, note.message)
         for note in rendered.notes

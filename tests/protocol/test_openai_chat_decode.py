@@ -1,4 +1,4 @@
-"""Calls that a server refused and showed in its error (GRQ-04), fields that only one server has, and odd streams."""
+"""Calls in a server's error message (GRQ-04), fields that only one server sends, and odd streams."""
 
 import json
 from typing import Any
@@ -74,13 +74,13 @@ def test_grq_04_a_written_call_is_read_back(name: str, arguments: dict[str, int]
     assert call == [RefusedCall(name, text)]
 
 
-# Fields of a server's own.
+# Fields of a single server.
 
 
 def read(
     *chunks: dict[str, Any], provider: str = "openai-chat", model: str = "m"
 ) -> tuple[Part, ...]:
-    """The parts of a reply: one whole reply, or the chunks of a stream."""
+    """Return the parts of a reply: one whole reply, or the chunks of a stream."""
     is_stream = "delta" in chunks[0]["choices"][0]
     exchange = Exchange([], provider, model=model, stream=is_stream)
     if is_stream:
@@ -169,7 +169,7 @@ def test_fields_of_an_answer_without_words_stay_with_its_sound() -> None:
 
 
 def test_steps_that_groq_tries_again_are_all_kept() -> None:
-    """Recorded: groq/compound gives them one index (maruel/genai)."""
+    """Recorded: groq/compound gives all of them the same index (maruel/genai)."""
     first = {"index": 0, "type": "python", "arguments": "print(1"}
     second = {"index": 0, "type": "python", "arguments": "print(1)"}
     (native,) = read(
@@ -246,7 +246,7 @@ def test_str_07_a_chunk_without_choices_says_nothing(
 
 @given(st.lists(st.sampled_from(["", '{"a"', ": 1", "}"]), max_size=8))
 def test_str_11_empty_pieces_of_arguments_are_accepted(pieces: list[str]) -> None:
-    """STR-11: in both of OpenAI's dialects; the arguments are what the other pieces say."""
+    """STR-11: in both of OpenAI's dialects; the other pieces make up the arguments."""
     whole = [piece for piece in pieces if not piece] + ['{"a"', "", ": 1", "", "}"]
     calls = read(
         chunk(tool_calls=[{"index": 0, "id": "c", "function": {"name": "f", "arguments": ""}}]),

@@ -1,4 +1,4 @@
-"""What Chat Completions messages hold besides words and function calls, read and written back."""
+"""Content of Chat Completions messages other than text and function calls, read and written back."""
 
 import json
 from typing import Any
@@ -42,7 +42,7 @@ CUSTOM: Body = {
     "custom": {"name": "sql", "input": 'select "1"'},
 }
 
-#: Messages that a provider takes as they are, by the rule that says so.
+#: Messages that a provider accepts unchanged, by the rule that says so.
 SAME: list[tuple[str, str, str, list[Body]]] = [
     ("OAI-11", "openai-chat", "gpt-4.1", [answer(content=[{"type": "text", "text": "Well,"}, {"type": "refusal", "refusal": "no."}]), AND]),
     ("OAI-32", "openai-chat", "gpt-4.1", [answer(tool_calls=[CUSTOM]), RESULT]),

@@ -1,7 +1,7 @@
-"""Every message of the published types of Chat Completions goes back to its provider as it came.
+"""Every message of the published types of Chat Completions is sent back to its provider unchanged.
 
-The messages are made from the types of OpenAI's own library: a field that a later version adds is in them at once. Left out are
-the deprecated ``function_call`` and the role ``function``, which are written in today's form (``test_openai_chat_messages``).
+The messages are generated from the types of OpenAI's own library, so they include fields that later versions add. Left out are
+the deprecated ``function_call`` and the role ``function``, which are written in the current form (``test_openai_chat_messages``).
 """
 
 import json
@@ -29,7 +29,7 @@ from multi_llm_chat.testing.validators import validate
 Body = dict[str, Any]
 Strategy = st.SearchStrategy[Any]
 
-#: Takes every published part: pictures, files, and sound, which its name promises.
+#: A model that accepts every published part: pictures, files, and, by its name, audio.
 MODEL = "gpt-4o-audio-preview"
 
 _TEXT = st.text(
@@ -38,7 +38,7 @@ _TEXT = st.text(
 _PNG = "data:image/png;base64,iVBORw0KGgo="
 _WAV, _MP3 = "UklGRgAAAABXQVZF", "SUQzBAAAAAAA"
 
-#: Values that mean something to the server; all other texts may be any.
+#: Values with a meaning to the server; all other texts are arbitrary.
 _VALUES: dict[tuple[str, str], Strategy] = {
     ("ImageURL", "url"): st.sampled_from([_PNG, "https://example.com/a.jpg"]),
     ("ChatCompletionContentPartInputAudioParam", "input_audio"): st.sampled_from(
@@ -59,7 +59,7 @@ _DEPRECATED = {("ChatCompletionAssistantMessageParam", "function_call")}
 
 
 def made_of(hint: Any, owner: str = "", key: str = "") -> Strategy:
-    """Values of a published type."""
+    """Draw values of a published type."""
     if (owner, key) in _VALUES:
         return _VALUES[owner, key]
     if get_origin(hint) is Literal:
@@ -91,7 +91,7 @@ TOOL = made_of(ChatCompletionToolMessageParam)
 
 @st.composite
 def conversations(draw: st.DrawFn) -> list[Body]:
-    """Messages of the published types, with every call answered."""
+    """Draw messages of the published types, with every call answered."""
     numbers = count()
     messages: list[Body] = [draw(SYSTEM)] if draw(st.booleans()) else []
     for _ in range(draw(st.integers(1, 3))):

@@ -48,7 +48,7 @@ COMMENT: Item = {
     "content": [{"type": "output_text", "text": "Let me look."}],
 }  # fmt: skip
 
-#: Items that the server answers itself, each with words that other models must get.
+#: Items whose calls the server runs itself, each with words that other models must get.
 NATIVE: list[tuple[Item, str]] = [
     ({"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "rain tomorrow", "sources": [{"type": "url", "url": "https://weather.example"}]}}, "rain tomorrow"),
     ({"type": "file_search_call", "id": "fs_1", "status": "completed", "queries": ["wages"], "results": [{"file_id": "f1", "filename": "staff.csv", "score": 0.9, "text": "Ada, 3"}]}, "Ada, 3"),
@@ -65,7 +65,7 @@ NATIVE: list[tuple[Item, str]] = [
     ({"type": "agent_message", "id": "am_1", "text": "unheard of"}, "unheard of"),
 ]  # fmt: skip
 
-#: Calls that the client answers, their outputs, and what the loop is asked to run.
+#: Calls that the client answers, their outputs, and the calls that the loop runs.
 CALLS: list[tuple[Item, Item, str, Item]] = [
     ({"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "rate", "namespace": "money", "arguments": '{"of":"EUR"}', "status": "completed"},
      {"type": "function_call_output", "call_id": "call_1", "output": "1.1"}, "rate", {"of": "EUR"}),
@@ -85,7 +85,7 @@ CALLS: list[tuple[Item, Item, str, Item]] = [
      {"type": "tool_search_output", "call_id": "call_1", "execution": "client", "status": "completed", "tools": [{"type": "function", "name": "rate", "parameters": {}, "strict": False}]}, "tool_search", {"goal": "money"}),
 ]  # fmt: skip
 
-#: Items that only a client writes.
+#: Items that only a client sends.
 WRITTEN: list[Item] = [
     {"type": "additional_tools", "role": "developer", "tools": [{"type": "function", "name": "rate", "parameters": {}}]},
     {"type": "configuration_update", "model": "gpt-5.6-sol"},
@@ -111,7 +111,7 @@ def again(items: list[Item]) -> tuple[list[Item], tuple[Any, ...]]:
 
 
 def published(union: Any) -> set[str]:
-    """The ``type`` words of the members of the SDK's union."""
+    """Return the ``type`` values of the members of the SDK's union."""
     members = get_args(get_args(union)[0])
     words: set[str] = set()
     for member in members:
@@ -160,7 +160,7 @@ def test_what_only_a_client_writes_goes_back(item: Item):
     assert again(items) == (items, ())
 
 
-# RSP-16, RSP-17, RSP-21, RSP-22, STR-23: the loop is asked to run the call, and its answer has the right type.
+# RSP-16, RSP-17, RSP-21, RSP-22, STR-23: the loop runs the call, and its output has the right type.
 
 
 @pytest.mark.parametrize(("item", "output", "name", "arguments"), CALLS, ids=name_of)
@@ -199,7 +199,7 @@ def test_a_call_without_an_answer_gets_one_of_its_own_type(
     item: Item, output: Item, name: str, arguments: Item
 ):
     written, notes = again([USER, item, user("and?")])
-    if item["type"] == "computer_call":  # only a screenshot would do
+    if item["type"] == "computer_call":  # the server accepts only a screenshot
         assert [one["type"] for one in written] == ["message"] * 4
         assert "RSP-22" in {note.rule for note in notes}
     else:
@@ -270,7 +270,7 @@ def test_a_reply_is_replayed_as_it_came(item: Item, model: str):
     written = render(history, "openai", model=model).body["input"]
     if model == MODEL and item["type"] != "computer_call":
         assert written[1:3] == reply
-    elif item["type"] != "mcp_approval_request":  # its id is what its answer names
+    elif item["type"] != "mcp_approval_request":  # its answer refers to its id
         assert not any("id" in one for one in written if not one["type"].endswith("_output"))
 
 

@@ -1,4 +1,4 @@
-"""Forms of histories and answers that recordings showed, and that stay as they are."""
+"""Forms of histories and answers from recordings, which stay unchanged."""
 
 import json
 from base64 import b64encode
@@ -141,7 +141,7 @@ def test_an_error_behind_the_words_of_a_stream_keeps_the_words() -> None:
 def _round_trip(
     messages: list[Any], provider: str, dialect: str, model: str
 ) -> tuple[list[Any], tuple[Note, ...]]:
-    """The messages as they are written for the provider and model that they came from, and what was noted."""
+    """Return the messages as written for the provider and model that they came from, and the notes."""
     turns = history_from(messages, dialect, provider=provider, model=model)
     sent = render(turns, provider, model=model)
     key = "contents" if dialect == "gemini" else "messages"

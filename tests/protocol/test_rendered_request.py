@@ -172,12 +172,12 @@ def test_thinking_is_bound_to_the_endpoint():
     assert "c2ln" in json.dumps(
         render(history, "anthropic", model="claude-sonnet-5", options=options).body
     )
-    elsewhere = render(
+    other = render(
         history,
         "anthropic",
         model="claude-sonnet-5",
         options=options,
         base_url="https://proxy.example/v1",
     )
-    assert "c2ln" not in json.dumps(elsewhere.body)
-    assert [note.rule for note in elsewhere.notes] == ["ANT-11"]
+    assert "c2ln" not in json.dumps(other.body)
+    assert [note.rule for note in other.notes] == ["ANT-11"]

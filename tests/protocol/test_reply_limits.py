@@ -1,4 +1,4 @@
-"""What is read of a reply is limited, counted before it is decoded, and kept."""
+"""The size of a reply is limited, and counted before decoding; what was read is kept."""
 
 import gzip
 import json
@@ -86,7 +86,7 @@ def test_values_and_nesting_are_counted_without_decoding(
     try:
         check_json(text, values=values, depth=depth, searched=searched)
     except OverLimit:
-        # Empty lists and objects count twice: nothing else is overestimated.
+        # Empty lists and objects count twice; nothing else is overestimated.
         assert (
             count(value) + text.count(b"[]") + text.count(b"{}") > values or nesting(value) > depth
         )

@@ -1,4 +1,4 @@
-"""Tools that the provider runs itself, in each dialect's spelling (ANT-48, ANT-49, RSP-20, GEM-26, OAI-29, ORT-07)."""
+"""Tools that the provider runs itself, in each dialect's format (ANT-48, ANT-49, RSP-20, GEM-26, OAI-29, ORT-07)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Server-sent events, as the specification has them and as servers send them."""
+"""Server-sent events, as in the specification and as servers send them."""
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ def parse(*chunks: bytes) -> list[ServerSentEvent]:
 
 
 def reference(stream: bytes) -> list[ServerSentEvent]:
-    """Parse line by line, as the specification's prose goes."""
+    """Parse line by line, following the specification's text."""
     lines = stream.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     events: list[ServerSentEvent] = []
     data: list[bytes] = []

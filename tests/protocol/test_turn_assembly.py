@@ -1,4 +1,4 @@
-"""Calls from fragments, and the turn they belong to."""
+"""Assembling calls from fragments, and the turn that they belong to."""
 
 import json
 from typing import Any

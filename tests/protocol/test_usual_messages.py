@@ -1,6 +1,6 @@
-"""The usual messages of a dialect are read on a shorter way, and say the same there.
+"""The usual messages of a dialect take a shorter path, with the same result.
 
-A key whose value is null says nothing, and only the long way knows it.
+A key whose value is null has no meaning; only the long path handles it.
 """
 
 from typing import Any

@@ -1,1 +1,1 @@
-"""Recorded exchanges of real providers, from snapshots of public repositories: outside evidence for rules and codecs."""
+"""Recorded exchanges with real providers, from snapshots of public repositories: external evidence for rules and codecs."""

@@ -1,12 +1,12 @@
 """Read recorded exchanges from git snapshots of public repositories.
 
-The environment variable ``RECORDINGS`` names a folder of bare or ordinary repositories, or a file into which their exchanges
-were written: ``RECORDINGS=folder python -m tests.recordings.extractor FILE``. Nothing of them is committed.
+The environment variable ``RECORDINGS`` names a folder of bare or ordinary repositories, or a file with their
+exchanges, written by ``RECORDINGS=folder python -m tests.recordings.extractor FILE``. They are never committed.
 
 Rules:
-1. ``recorders`` knows the forms of the files.
-2. An exchange counts when its request is JSON with a history that one of the four dialects takes, or its address is
-   one of a provider's; everything else in a cassette is skipped.
+1. ``recorders`` reads the file formats.
+2. An exchange counts if its request is JSON with a history in one of the four dialects, or if its address is
+   a provider's; everything else in a cassette is skipped.
 3. A file that cannot be read or parsed is skipped.
 """
 
@@ -31,7 +31,7 @@ from tests.recordings.recorders import ENDINGS, PLACES, read_pairs
 
 VARIABLE = "RECORDINGS"
 
-#: Providers by the host of the recorded address; the first that fits.
+#: Providers by the host of the recorded address; the first match counts.
 _HOSTS = (
     ("api.openai.com", "openai"),
     ("openai.azure.com", "azure"),
@@ -79,7 +79,7 @@ class Recorded(Struct, frozen=True):
 
 
 def repositories() -> list[Path]:
-    """The repositories below the folder that the environment names; none if it names none."""
+    """Return the repositories below the folder that the environment names; none if it names none."""
     folder = os.environ.get(VARIABLE)
     if not folder:
         return []
@@ -88,7 +88,7 @@ def repositories() -> list[Path]:
 
 
 def all_exchanges() -> list[Recorded]:
-    """The exchanges of all repositories, or those of the file that the environment names."""
+    """Return the exchanges of all repositories, or those of the file that the environment names."""
     place = Path(os.environ.get(VARIABLE) or ".")
     if place.is_file():
         return msgspec.msgpack.decode(place.read_bytes(), type=list[Recorded])
@@ -96,12 +96,12 @@ def all_exchanges() -> list[Recorded]:
 
 
 def exchanges(repository: Path) -> Iterator[Recorded]:
-    """All exchanges of a repository's newest commit."""
+    """Return all exchanges of a repository's newest commit."""
     for path in _files(repository):
         try:
             data = _git(repository, "show", f"HEAD:{path}")
         except subprocess.CalledProcessError:
-            continue  # a snapshot lists its largest files without holding them
+            continue  # a snapshot lists its largest files without containing them
         if path.endswith(".gz"):
             data = gzip.decompress(data)
         for number, (request, response) in enumerate(
@@ -113,7 +113,7 @@ def exchanges(repository: Path) -> Iterator[Recorded]:
 
 
 def _side_file(repository: Path, path: str) -> bytes:
-    """Another file of the repository; empty if there is none."""
+    """Return another file of the repository; empty if it does not exist."""
     try:
         return _git(repository, "show", f"HEAD:{path}")
     except subprocess.CalledProcessError:
@@ -199,7 +199,7 @@ def _first(value: object) -> str:
 
 
 def _body(message: Mapping[str, Any]) -> bytes:
-    """The body of a request or response, in the form of whichever recorder wrote it."""
+    """Return the body of a request or response, from any recorder's format."""
     if message.get("parsed_body") is not None:
         return json.dumps(message["parsed_body"]).encode()
     chunks = as_list(message.get("chunks"))
@@ -212,7 +212,7 @@ def _body(message: Mapping[str, Any]) -> bytes:
     return b""
 
 
-#: Keys of a recorder around a body; an object without them is the body.
+#: A recorder's keys around a body; an object without them is the body itself.
 _WRAPPERS = frozenset({"string", "text", "data", "encoding", "mimeType", "size"})
 
 
@@ -234,7 +234,7 @@ def _bytes(value: object) -> bytes:
 
 
 def _decoded(data: bytes) -> bytes:
-    """Base64, of Polly's recorder a list of pieces."""
+    """Decode base64; Polly's recorder writes a list of pieces."""
     pieces = as_list(_json(data)) if data[:1] == b"[" else None
     return b"".join(map(base64.b64decode, map(as_text, pieces or []))) or base64.b64decode(data)
 

@@ -1,12 +1,12 @@
-"""What recorded exchanges show about the codecs and about the conformance kit.
+"""Checks of the codecs and of the conformance kit against recorded exchanges.
 
 Rules:
 1. ``lost_words``: every string of a recorded answer's content is in the turn that is read from it.
-2. ``alarms``: what the kit says against a request that its provider accepted; a request that was refused for its body should
+2. ``alarms``: the kit's violations in a request that its provider accepted; a request that was refused for its body should
    have one.
 3. ``changes``: a recorded request, read and written again for its provider, has the same messages up to ``normal_form``; where
-   it has not, a note says so.
-4. ``lost_behind``: the answer, sent back in the next request, still has every string that its provider takes back.
+   it differs, a note says so.
+4. ``lost_behind``: the answer, sent back in the next request, still has every string that its provider accepts back.
 """
 
 # Recorded JSON has any shape.
@@ -43,14 +43,14 @@ MESSAGES_KEYS = {
     "gemini": "contents",
 }
 
-#: Servers without a row of their own, as which row they are asked; none: not judged.
+#: Servers without their own row, and the row that their requests use; None: not judged.
 _ROWS = {"mantle": "openai", "vertex": "gemini", "other": None, "bedrock": None}
-#: A request with one of these leaves a part of its history at the server.
+#: A request with one of these keys stores a part of its history on the server.
 _STORED = frozenset({"previous_response_id", "conversation"})
 
 
 def row_of(recorded: Recorded) -> str | None:
-    """The row of our table that asks this server; None if there is none, or if a part of the history is at the server."""
+    """Return the provider row for this server; None if there is none, or if a part of the history is stored on the server."""
     row = _ROWS.get(recorded.provider, recorded.provider)
     if row is None or row not in ROWS or _is_stored(recorded.request):
         return None
@@ -58,7 +58,7 @@ def row_of(recorded: Recorded) -> str | None:
 
 
 def _is_stored(request: Json) -> bool:
-    """Whether a part of the history is at the server: named by an id, or by references to its items."""
+    """Return whether a part of the history is stored on the server: referenced by an id, or by its items' ids."""
     items = request.get("input")
     references = [
         item
@@ -69,7 +69,7 @@ def _is_stored(request: Json) -> bool:
 
 
 def model_of(recorded: Recorded) -> str:
-    """The model, from the body or the address."""
+    """Return the model, from the body or the address."""
     found = re.search(r"models/([^:/?]+)|deployments/([^:/?]+)", recorded.url)
     named = recorded.request.get("model")
     if isinstance(named, str) and named:
@@ -78,7 +78,7 @@ def model_of(recorded: Recorded) -> str:
 
 
 def messages_of(recorded: Recorded) -> list[Any]:
-    """The request's history as a list."""
+    """Return the request's history as a list."""
     value = recorded.request.get(MESSAGES_KEYS[recorded.dialect])
     if isinstance(value, str):
         return [{"role": "user", "content": value}]
@@ -90,7 +90,8 @@ def messages_of(recorded: Recorded) -> list[Any]:
 _KIT = {"mantle": "openai", "vertex": "gemini"}
 _OWN = {"openai": "openai_responses", "anthropic": "anthropic", "gemini": "gemini"}
 
-#: Refusals that no body shows: keys, lengths, names of models, what the model wrote, addresses that cannot be reached.
+#: Refusals whose cause is not visible in the body:
+#: keys, lengths, model names, the model's output, unreachable addresses.
 _NOT_THE_BODY = re.compile(
     rb"api[ _]key|incorrect key|context (length|window|size)|prompt (is )?too long|token count|too_many_prompt_tokens"
     rb"|does not exist|model_not_found|invalid model|invalid_model|not a valid model|supported api model names"
@@ -100,18 +101,18 @@ _NOT_THE_BODY = re.compile(
 
 
 def is_judged(recorded: Recorded) -> bool:
-    """Whether the kit knows the server."""
+    """Return whether the kit knows the server."""
     name = _KIT.get(recorded.provider, recorded.provider)
     return name in PROVIDERS and _OWN.get(name, "openai_chat") == recorded.dialect
 
 
 def is_refused_for_its_body(recorded: Recorded) -> bool:
-    """Whether the body alone shows why the provider refused."""
+    """Return whether the body alone shows why the provider refused."""
     return recorded.status in (400, 422) and not _NOT_THE_BODY.search(recorded.reply)
 
 
 def alarms(recorded: Recorded) -> list[Violation]:
-    """What the kit says against the request; status 200 is no refusal."""
+    """Return the kit's violations of the request; status 200 is not a refusal."""
     name = _KIT.get(recorded.provider, recorded.provider)
     found = validate(name, recorded.request, model=model_of(recorded))
     return [violation for violation in found if violation.status != 200]
@@ -124,12 +125,12 @@ _NO_WORDS = frozenset(
 )
 
 
-#: What a message says about itself: probabilities, and how a gateway routed and priced it.
+#: Metadata of a message: probabilities, and how a gateway routed and priced it.
 _ABOUT = frozenset({"logprobs", "provider_metadata"})
 
 
 def lost_words(recorded: Recorded) -> list[str]:
-    """The places of strings in the answer that the turn does not have."""
+    """Return the places of strings in the answer that are missing from the turn."""
     row = row_of(recorded) or {"openai_chat": "openai-chat", "openai_responses": "openai"}.get(
         recorded.dialect, recorded.dialect
     )
@@ -139,7 +140,7 @@ def lost_words(recorded: Recorded) -> list[str]:
 
 
 def answer_of(recorded: Recorded, row: str) -> Turn:
-    """The recorded answer as a turn."""
+    """Return the recorded answer as a turn."""
     exchange = Exchange([], row, model=model_of(recorded), stream=recorded.is_stream)
     exchange.begin(
         recorded.status, {} if recorded.is_stream else {"content-type": "application/json"}
@@ -154,7 +155,7 @@ def answer_of(recorded: Recorded, row: str) -> Turn:
 
 
 def answer_items(recorded: Recorded) -> list[Any]:
-    """The content of an answer: messages, items, blocks or parts; of a stream its joined deltas."""
+    """Return the content of an answer: messages, items, blocks or parts; for a stream its joined deltas."""
     frames = list(_frames(recorded))
     match recorded.dialect:
         case "openai_chat":
@@ -183,9 +184,9 @@ def _frames(recorded: Recorded) -> Iterator[Json]:
                 yield cast("Json", each)
 
 
-#: Lists of a delta that the next one does not continue.
+#: Lists in a delta that the next delta does not continue.
 _LISTS = ("annotations", "executed_tools")
-#: Strings of a delta that are not continued by the next one.
+#: Strings in a delta that the next delta does not continue.
 _WHOLE = ("id", "type", "name", "role", "format", "signature")
 
 
@@ -193,12 +194,12 @@ def _first_choice(frame: Json) -> list[Json]:
     return [choice for choice in frame.get("choices") or [] if not choice.get("index")][:1]
 
 
-#: What a search of the server found, next to the message (Perplexity).
+#: The results of a server's search, next to the message (Perplexity).
 _FOUND = ("citations", "search_results", "related_questions")
 
 
 def _spoken(message: Json) -> Json:
-    """The message without its reasoning: that of an aborted reply is not kept (STR-16)."""
+    """Return the message without its reasoning, which is not kept for an aborted reply (STR-16)."""
     return {key: each for key, each in message.items() if not key.startswith("reasoning")}
 
 
@@ -233,7 +234,7 @@ def _chat_items(frames: list[Json], streamed: bool) -> list[Any]:
 def _response_items(frames: list[Json], streamed: bool) -> list[Any]:
     if not streamed:
         return [item for frame in frames for item in frame.get("output") or []]
-    # Where a recorder rewrote the finished item and not its pieces (paths of a machine), the pieces count.
+    # If a recorder rewrote the finished item but not its deltas (a machine's paths), the deltas count.
     pieces: dict[Any, str] = {}
     for frame in frames:
         if frame.get("type") == "response.function_call_arguments.delta":
@@ -285,7 +286,7 @@ def _missing(items: list[Any], kept: object) -> list[str]:
         for path, text in _leaves(item):
             key = str(path[-1])
             if key == "phase" and not any(name == "text" for (*_, name), _ in _leaves(item)):
-                continue  # of a message that says nothing
+                continue  # of a message without content
             if key in _NO_WORDS or _ABOUT & {*path} or not text.strip():
                 continue
             if text in strings or json.dumps(text, ensure_ascii=False)[1:-1] in whole:
@@ -312,7 +313,7 @@ def _is_same_value(text: str, values: set[str], whole: str) -> bool:
 
 
 def _escaped_twice(text: str) -> str:
-    """The text as it stands in JSON inside a string of JSON."""
+    """Return the text as escaped in JSON inside a JSON string."""
     return json.dumps(json.dumps(text, ensure_ascii=False)[1:-1], ensure_ascii=False)[1:-1]
 
 
@@ -350,7 +351,7 @@ def _leaves(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[A
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """Where a request that was written again differs, and whether a note says so."""
+    """The place where a rewritten request differs, and whether a note says so."""
 
     place: str
     was: Any
@@ -359,7 +360,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def changes(recorded: Recorded) -> Difference | None:
-    """The first difference between the request's messages and what we write for them."""
+    """Return the first difference between the request's messages and the ones that we write for them."""
     row = row_of(recorded)
     assert row is not None
     rendered = write_again(recorded, row)
@@ -372,7 +373,7 @@ def changes(recorded: Recorded) -> Difference | None:
 
 
 def write_again(recorded: Recorded, row: str, *more: Turn) -> Rendered:
-    """The request's history, written for the same provider and model."""
+    """Write the request's history again for the same provider and model."""
     model = model_of(recorded)
     turns = turns_from(messages_of(recorded), recorded.dialect, provider=row, model=model)
     return Exchange(
@@ -404,7 +405,7 @@ def _functions(recorded: Recorded) -> list[Any]:
 
 
 def _extra(recorded: Recorded) -> Json:
-    """Tools that the provider runs itself."""
+    """Return the tools that the provider runs itself."""
     tools = [each for each in recorded.request.get("tools") or [] if isinstance(each, dict)]
     if recorded.dialect == "anthropic" and any("input_schema" not in each for each in tools):
         return {"tools": tools}
@@ -445,11 +446,11 @@ _GONE = "(absent)"
 
 # Continuations.
 
-#: What a provider does not take back: labels of its own, and what our request says in another place.
+#: Keys that a provider does not accept back: its own labels, and content that our request has in another place.
 _NOT_SENT = frozenset({"call_id", "tool_call_id", "name", "phase"})
 
 
-#: An answer that the limit of tokens cut off: its unfinished call and its thinking are not kept (STR-14, STR-16).
+#: Answers that the token limit cut off: their unfinished call and their thinking are not kept (STR-14, STR-16).
 _CUT = re.compile(rb'"(?:length|max_tokens|max_output_tokens|MAX_TOKENS|model_length)"')
 
 
@@ -457,7 +458,7 @@ _NOT_OPENAIS = frozenset({"annotations", "reasoning_content"})
 
 
 def lost_behind(recorded: Recorded) -> list[str]:
-    """The places of strings in the answer that the next request to the same model does not have."""
+    """Return the places of strings in the answer that are missing from the next request to the same model."""
     row = row_of(recorded)
     assert row is not None
     turn = answer_of(recorded, row)
@@ -472,23 +473,23 @@ def lost_behind(recorded: Recorded) -> list[str]:
 
 
 def _says_nothing(turn: Turn) -> bool:
-    """Whether the answer is blank: such a turn is left out, with its thinking (ANT-07)."""
+    """Return whether the answer is blank: such a turn is left out, with its thinking (ANT-07)."""
     said = [part for part in turn.parts if not isinstance(part, Thinking)]
     return all(isinstance(part, Text) and not part.content.strip() for part in said)
 
 
 def _sendable(recorded: Recorded, item: Any) -> Any:
-    """The item without what its provider does not take back."""
+    """Return the item without the keys that its provider does not accept back."""
     if not isinstance(item, dict):
         return item
     item = cast("Json", item)
     if item.get("type") == "reasoning" and not item.get("encrypted_content"):
         return {}  # RSP-03, RSP-06: without its encrypted form it is not sent
     if recorded.provider == "openai-chat":
-        # Sound goes back by its id; the published message has no field for reasoning.
+        # Audio is sent back by its id; the published message has no field for reasoning.
         taken = {key: each for key, each in item.items() if key not in _NOT_OPENAIS}
         sound = taken.get("audio")
         return taken | {"audio": {"id": sound.get("id")}} if isinstance(sound, dict) else taken
     if recorded.dialect == "gemini" and "inlineData" in item:
-        return {}  # sound that a model made is described
+        return {}  # a model's audio is replaced by a description
     return item

@@ -1,9 +1,9 @@
-"""The form in which recorded messages and those that we write are compared.
+"""The normal form for comparing recorded messages with those that we write.
 
-Null is absent; a text stands for a list of one text; neighbours of one role are one message; arguments
-are compared as values; texts next to each other are one, with a blank line between, in results a line break; base64 in either alphabet; empty ``annotations``, ``logprobs`` and ``citations``, ``is_error: false``,
-``thought: false``, ``detail: auto``, the ``index`` of a call and reasoning that is said twice are absent; ``image_url`` is an
-object and ``input_audio`` a text, Gemini's empty text that bears a signature is absent, Ollama's ``images`` are pictures of the content; Gemini's names are in camel case and its call ids left out.
+Null is absent; a text equals a list of one text; adjacent messages of one role are one message; arguments
+are compared as values; adjacent texts are one, with a blank line between, in results a line break; base64 in either alphabet; empty ``annotations``, ``logprobs`` and ``citations``, ``is_error: false``,
+``thought: false``, ``detail: auto``, the ``index`` of a call and repeated reasoning are absent; ``image_url`` is an
+object and ``input_audio`` a text, Gemini's empty text with a signature is absent, Ollama's ``images`` are pictures of the content; Gemini's names are in camel case and its call ids left out.
 """
 
 # Recorded JSON has any shape.
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 
 def normal_form(dialect: str, messages: list[Any]) -> list[Any]:
-    """The messages in the form in which they are compared."""
+    """Return the messages in normal form."""
     if dialect == "gemini":
         return _gemini_form(messages)
     merged: list[Json] = []
@@ -72,7 +72,7 @@ def _plain_form(value: Any) -> Any:
 
 
 def _join_reasoning(form: Json) -> None:
-    """Reasoning under one key, once."""
+    """Put reasoning under one key, once."""
     if "reasoning" in form and "reasoning_content" in form:
         del form[
             "reasoning_content" if form["reasoning"] == form["reasoning_content"] else "reasoning"
@@ -84,7 +84,7 @@ def _join_reasoning(form: Json) -> None:
 
 
 def _detailed(details: Any) -> str | None:
-    """The text of OpenRouter's blocks of reasoning."""
+    """Return the text of OpenRouter's blocks of reasoning."""
     if not isinstance(details, list):
         return None
     return "".join(str(each.get("text") or each.get("summary") or "") for each in details)
@@ -117,7 +117,7 @@ def _content_form(form: Json) -> Json:
 
 
 def _joined(parts: Iterable[Any]) -> Iterator[Any]:
-    """The parts with neighbouring texts as one."""
+    """Return the parts with adjacent texts joined."""
     for is_text, group in groupby(parts, key=lambda part: isinstance(part, str)):
         if is_text:
             yield "\n\n".join(group)
@@ -177,7 +177,7 @@ def _part_form(part: Any) -> Any:
 
 
 def in_one_alphabet(text: str) -> str:
-    """Base64 in the standard alphabet, without padding."""
+    """Return base64 in the standard alphabet, without padding."""
     return text.replace("-", "+").replace("_", "/").rstrip("=")
 
 

@@ -1,13 +1,13 @@
-"""The forms in which programs record exchanges, as pairs of a request and a response.
+"""Readers of recording formats: they return pairs of a request and a response.
 
 Rules:
-1. Read are: the cassettes of vcrpy (``interactions`` or ``requests``/``responses``), of Ruby VCR (``http_interactions``), of
+1. Supported are the cassettes of vcrpy (``interactions`` or ``requests``/``responses``), of Ruby VCR (``http_interactions``), of
    go-vcr and of opencode's recorder (``interactions``), of Mastra's (``recordings``, a stream in ``chunks``), of Braintrust's
    (``entries``), of Datadog's test agent (one ``request`` and ``response``), of httpmock (``when``/``then``, several documents
    in a file), of Azure's test proxy (``Entries``), of nock (a list with ``scope`` and ``path``), of WireMock
    (``bodyPatterns``, the reply in a file of its own), traces of httprr, Datadog's ``.rec`` and HAR files,
    also gzipped.
-2. A recorder that writes no host names its provider in the folder, or else the path shows it.
+2. If a recorder writes no host, the folder's name or the path identifies the provider.
 """
 
 import base64
@@ -31,7 +31,7 @@ PLACES = (
     "/mappings/", "fixtures/",
 )  # fmt: skip
 
-#: Where requests without a host went, by folder.
+#: The hosts of requests without a host, by folder.
 _FOLDERS = {
     "openai": "https://api.openai.com", "anthropic": "https://api.anthropic.com", "azure": "https://x.openai.azure.com",
     "gemini": "https://generativelanguage.googleapis.com", "groq": "https://api.groq.com", "mistral": "https://api.mistral.ai",
@@ -42,7 +42,7 @@ _FOLDERS = {
 }  # fmt: skip
 
 
-#: Where they went, by path.
+#: The hosts of requests without a host, by path.
 _PATHS = {
     "/messages": "https://api.anthropic.com", "enerateContent": "https://generativelanguage.googleapis.com",
     "/chat/completions": "https://api.openai.com", "/responses": "https://api.openai.com",
@@ -50,7 +50,7 @@ _PATHS = {
 
 
 def read_pairs(path: str, data: bytes, read_file: ReadFile) -> Iterator[Pair]:
-    """The exchanges of a file; none if it has none or cannot be parsed. ``read_file`` reads another file of the repository."""
+    """Return the exchanges of a file; none if it has none or cannot be parsed. ``read_file`` reads another file of the repository."""
     try:
         documents = list(_parse(path, data))
     except (yaml.YAMLError, ValueError):
@@ -81,7 +81,7 @@ def _pairs(path: str, document: object, read_file: ReadFile) -> Iterator[Pair]:
 
 
 def _unwrapped(path: str, message: dict[str, Any], read_file: ReadFile) -> dict[str, Any]:
-    """The message with its body as text where Braintrust's recorder says of what kind it is."""
+    """Return the message with its body as text if Braintrust's recorder states the body's kind."""
     body = as_object(message.get("body")) or {}
     match body.get("kind"):
         case "json":
@@ -123,7 +123,7 @@ def _entries(document: dict[str, Any]) -> Iterable[dict[str, Any]]:
 def _addressed(
     path: str, request: dict[str, Any], response: dict[str, Any], address: str
 ) -> Iterator[Pair]:
-    """The pair with the host that the folder or the path of the address shows; none where neither does."""
+    """Yield the pair with the host that the folder or the path identifies; nothing if neither does."""
     folders = path.lower().split("/")[:-1]
     named = [_FOLDERS[each] for each in folders if each in _FOLDERS]
     shown = [host for part, host in _PATHS.items() if part in f"/{address}"]
@@ -167,7 +167,7 @@ def _wiremock(
 
 
 def _proxied(entry: dict[str, Any]) -> Pair:
-    """An entry of Azure's test proxy, which writes bodies as values, and streams as lists of lines."""
+    """Return an entry of Azure's test proxy, which writes bodies as values, and streams as lists of lines."""
     bodies: list[str] = []
     for name in ("RequestBody", "ResponseBody"):
         value = entry.get(name)
@@ -191,7 +191,7 @@ def _parse(path: str, data: bytes) -> Iterator[object]:
 
 
 def _traced(data: bytes) -> Iterator[object]:
-    """The exchanges of a trace of Go's httprr: after its first line the sizes of a request and a response, then both."""
+    """Return the exchanges of a trace of Go's httprr: after the first line the sizes of a request and a response, then both."""
     at = data.index(b"\n") + 1
     while at < len(data):
         end = data.index(b"\n", at)
@@ -209,7 +209,7 @@ def _traced(data: bytes) -> Iterator[object]:
 
 
 def _datadog(path: str, data: bytes) -> Iterator[object]:
-    """One exchange in a file: ``path:``, ``status code:``, and bodies between marks."""
+    """Return the exchange of a file: ``path:``, ``status code:``, and bodies between marks."""
     text = data.decode("utf-8", "replace")
     sections = dict(re.findall(r"-- begin (\w+ \w+) --\n(.*?)\n?-- end \1 --", text, re.DOTALL))
     address, status = (

@@ -19,7 +19,7 @@ from tests.recordings.judges import (
     row_of,
 )
 
-#: What redaction of secrets and ids leaves of a request is not what the provider saw.
+#: A request with a redacted secret or id is not what the provider saw.
 _REDACTED = b"REDACTED"
 
 
@@ -36,7 +36,7 @@ def accepted(exchanges: Iterable[Recorded]) -> list[Recorded]:
 
 
 def requests_of(exchanges: Iterable[Recorded]) -> list[Recorded]:
-    """Accepted requests to servers that have a row, as the server saw them."""
+    """Return accepted requests to servers that have a row, as the server saw them."""
     return [
         each
         for each in accepted(exchanges)
@@ -49,7 +49,7 @@ def sent_whole(exchanges: Iterable[Recorded]) -> list[Recorded]:
 
 
 def report(found: dict[str, list[str]], total: int) -> str:
-    """How many, and the most frequent kinds with one source each."""
+    """Format the number of findings, and the most frequent kinds with one source each."""
     kinds = Counter({kind: len(sources) for kind, sources in found.items()})
     lines = [f"{count} x {kind}: {found[kind][0]}" for kind, count in kinds.most_common(20)]
     return "\n".join([f"{sum(kinds.values())} findings in {total} exchanges", *lines])

@@ -1,4 +1,4 @@
-"""Names and ids: legal, different where they were different, and leading back."""
+"""Names and ids: legal, distinct where the originals are distinct, and reversible."""
 
 import re
 
@@ -77,7 +77,7 @@ def test_ids_are_legal_different_and_lead_back(identifiers: list[str], row: str)
     assert len(set(sent)) == len(sent) == len(before)
     assert all(pattern.fullmatch(one) for one in sent)
     assert sent == [part.tool_call_id for part in parts if isinstance(part, ToolResult)]
-    # Lone halves of characters are cleaned away before.
+    # An earlier step removes lone surrogates.
     assert [made.ids[one] for one in sent] == [
         one.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", "")
         for one in before

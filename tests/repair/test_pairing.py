@@ -43,7 +43,7 @@ def repaired(*turns: Any, **policy: Any) -> Repaired:
 
 
 def outline(made: Repaired) -> list[str]:
-    """The turns in shorthand: what was said, ``?id`` for calls, ``id=content`` for results."""
+    """Return the turns in shorthand: texts, ``?id`` for calls, ``id=content`` for results."""
     shorthand: list[str] = []
     for turn in write_history(made.turns):
         for part in turn["content"]:
@@ -102,7 +102,7 @@ def test_with_both_open_the_nearest_turn_is_answered_first():
 
 
 def test_a_reused_id_in_a_turn_just_behind_answers_the_later_turn():
-    """Two turns of one speaker are joined only where the results answer both (GEM-20)."""
+    """Two turns of one speaker are merged only if the results answer both (GEM-20)."""
     made = repaired(
         bot(call("a", "search")),
         bot(call("a", "search"), call("b", "search")),
@@ -156,7 +156,7 @@ def test_a_result_that_says_whose_call_it_answers_belongs_to_that_speaker():
     assert outline(made) == ["?x", "x=for gemini", "?call00001", "call00001=for claude"]
 
 
-def test_a_result_for_another_speaker_answers_nobody_else():
+def test_a_result_for_one_speaker_answers_no_other_speaker():
     made = repaired(
         bot(call("x"), role="gemini"),
         tool(result("x", "1"), meta={"speaker": "claude"}),
@@ -215,11 +215,11 @@ def test_a_result_takes_the_name_and_id_of_its_call():
     assert turn["content"] == [result("a", "1", "f")]
 
 
-# Ids that do not decide: the tool's name and the order do.
+# Ambiguous ids: the tool's name and the order decide.
 
 
 def named_outline(made: Repaired) -> list[str]:
-    """Calls as ``?name``, results as ``name=content``, in their order."""
+    """Return calls as ``?name``, results as ``name=content``, in order."""
     shorthand: list[str] = []
     for turn in write_history(made.turns):
         for part in turn["content"]:
@@ -310,7 +310,7 @@ def test_a_call_whose_id_a_later_result_has_is_left_to_that_result():
 
 @pytest.mark.parametrize("name", ["f", ""])
 def test_a_result_of_no_call_takes_no_call_whose_own_result_follows(name: str):
-    """The ids look like those that the reader makes; both results are sent."""
+    """The ids look like those that the reader generates; both results are sent."""
     made = repaired(
         user("go"),
         bot(call("call_1_0"), call("call_1_1")),

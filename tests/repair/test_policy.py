@@ -1,4 +1,4 @@
-"""What happens to what cannot be sent as it is, is the caller's choice."""
+"""The caller chooses what happens to content that cannot be sent unchanged."""
 
 import copy
 from collections.abc import Sequence

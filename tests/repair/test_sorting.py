@@ -1,4 +1,4 @@
-"""Parts are cleaned and sorted into turns of one kind; what already obeys is passed on as it is."""
+"""Parts are cleaned and sorted into turns of one kind; valid turns stay unchanged."""
 
 from typing import Any
 

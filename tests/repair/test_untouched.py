@@ -1,4 +1,4 @@
-"""What is passed on at first sight is what all the steps would have passed on."""
+"""A history that the quick check passes unchanged is one that all repair steps would pass unchanged."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ from multi_llm_chat.repair._untouched import find_untouched
 from multi_llm_chat.repair.engine import rebuild
 from multi_llm_chat.repair.policy import PAIRS_ONLY, Note, RepairPolicy, Target
 
-#: Blank texts and the order of results, which some rows keep, are what the steps would change.
+#: The steps would change blank texts and the order of results, which some rows keep.
 TARGETS = st.sampled_from(
     [
         replace(target_of(row, row.default_model), blank_texts=False, any_order=False)
@@ -46,7 +46,7 @@ VALUES = _rarely(RESULTS, SAID | st.just({"deep": [1, {"er": 2.5}]}))
 
 @st.composite
 def nearly_legal(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """A conversation with one model, in which as a rule nothing is wrong."""
+    """Draw a conversation with one model that is usually valid."""
     own = draw(st.sampled_from(["assistant", "model", "claude", "chatgpt", "gemini"]))
     history: list[dict[str, Any]] = []
     for number in range(draw(st.integers(0, 4))):
@@ -111,7 +111,7 @@ def _is_special(part: Part) -> bool:
 @given(nearly_legal() | nasty_histories, TARGETS, POLICIES)
 def test_what_was_repaired_is_recognised(history: Any, target: Target, policy: RepairPolicy):
     turns = repair(read_history(history), target, policy).turns
-    # A result may say whose call it answers, by the name under which the model spoke then.
+    # A result may name the speaker whose call it answers, by the speaker's name at that time.
     assume(not any("speaker" in turn.meta for turn in turns))
     found = find_untouched(turns, target)
     assert found is not None
@@ -151,6 +151,6 @@ LEGAL = [
     ],
 )
 def test_what_must_be_repaired_is_left_to_the_steps(history: list[Any]):
-    target = target_of(ROWS["azure"], "gpt-4.1")  # one that takes no blank texts
+    target = target_of(ROWS["azure"], "gpt-4.1")  # one that accepts no blank texts
     assert find_untouched(read_history(LEGAL), target) is not None
     assert find_untouched(read_history(history), target) is None

@@ -1,4 +1,4 @@
-"""A row of the tables in this folder: what is asked for, what is sent, and what a dumb client would send."""
+"""A row of the tables in this folder: the request, what we send, and what a naive client would send."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ ABSENT = object()
 
 
 class RuleCase(Struct, frozen=True):
-    """One rule, kept.
+    """One rule that our requests follow.
 
-    ``history`` is ours, or ``native`` messages of the dialect that ``reads`` names. ``sends`` are
-    keys of the body with their exact values, ``notes`` the rules of all notes in their order.
-    ``naive`` is the same wish as a client writes it that knows no rules; it breaks ``breaks``
-    (the rule itself otherwise). ``unseen`` says why no judge of the body alone can see that.
+    ``history`` is in our format; ``native`` has messages of the dialect that ``reads`` names. ``sends`` are
+    keys of the body with their exact values, ``notes`` the rules of all notes in order.
+    ``naive`` is the same request from a client that knows no rules; it violates ``breaks``
+    (by default the rule itself). ``unseen`` says why a validator that sees only the body cannot detect that.
     """
 
     rule: str
@@ -95,7 +95,7 @@ def thinks(text: str, provider: str, model: str, endpoint: str = "", **opaque: A
 
 
 def offer(name: str = "f", schema: Any = None, **extra: Any) -> Body:
-    """A tool as MCP lists it."""
+    """Return a tool as MCP lists it."""
     return {"name": name, "inputSchema": schema or SCHEMA, **extra}
 
 

@@ -32,7 +32,7 @@ _OLD_MISTRAL = "open-mistral-7b"
 
 
 def _empty(*calls: dict[str, Any], **extra: Any) -> dict[str, Any]:
-    """A call turn without words where the server wants a string."""
+    """Return a call turn without text for a server that requires a string."""
     return asks(*(calls or [call()])) | extra
 
 

@@ -1,4 +1,4 @@
-"""Servers one runs oneself: OLL, VLL, LCP."""
+"""Self-hosted servers: OLL, VLL, LCP."""
 
 from typing import Any
 

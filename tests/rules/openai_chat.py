@@ -43,7 +43,7 @@ def result(identifier: str = "call_1", content: Any = "ok") -> dict[str, Any]:
 
 
 def called(*calls: dict[str, Any]) -> dict[str, Any]:
-    """A call turn without words, as we send it: no content at all."""
+    """Return a call turn without text, as we send it: without content."""
     return {"role": "assistant", "tool_calls": list(calls or [call()])}
 
 

@@ -44,7 +44,7 @@ def user(content: Any, **fields: Any) -> dict[str, Any]:
 
 
 def assistant(text: Any, **fields: Any) -> dict[str, Any]:
-    """An answer in the form that llama.cpp takes too (LCP-14)."""
+    """Return an answer in the form that llama.cpp accepts too (LCP-14)."""
     content = [{"type": "output_text", "text": text}] if isinstance(text, str) else text
     return {"type": "message", "role": "assistant", "content": content} | fields
 

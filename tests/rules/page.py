@@ -1,4 +1,4 @@
-"""``docs/rules.md``, written from the rules: ``python -m tests.rules.page``."""
+"""Generate ``docs/rules.md`` from the rules: ``python -m tests.rules.page``."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,7 +43,7 @@ What each provider refuses, and what `render` does about it: one row for each ru
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return "\n".join(_lines()) + "\n"
 
 
@@ -75,7 +75,7 @@ def _lines() -> Iterator[str]:
 
 
 def _models() -> Iterator[str]:
-    """What is known of each family of models."""
+    """Yield the known facts about each family of models."""
     table = model_table()
     yield "## Models\n"
     yield f"State of {table.date}. Letters after a value are its grade: R recorded, D documented, S source of a peer, I issue, O observed,"

@@ -1,4 +1,4 @@
-"""Rules that only a reply shows: nested errors, refused tools, ids that start over with each reply."""
+"""Rules that only a reply shows: nested errors, refused tools, ids that restart with each reply."""
 
 import json
 from typing import Any
@@ -23,7 +23,7 @@ def refused(provider: str, status: int, body: Any) -> BadRequest:
 
 
 def test_ort_01_the_upstreams_own_words_decide():
-    """ORT-01: OpenRouter wraps the upstream's error in one of its own."""
+    """ORT-01: OpenRouter wraps the upstream's error in its own."""
     raw = {
         "type": "error",
         "error": {
@@ -56,7 +56,7 @@ def test_a_server_without_tools_is_known_by_its_words(provider: str, message: st
 
 
 def streamed(history: list[Any], provider: str = "vllm") -> dict[str, Any]:
-    """A turn with one call, from a server that counts its calls anew in each reply."""
+    """Return a turn with one call, from a server that numbers its calls from zero in each reply."""
     exchange = Exchange(history, provider)
     delta = {
         "tool_calls": [{"index": 0, "id": "call_0", "function": {"name": "f", "arguments": "{}"}}]

@@ -1,7 +1,7 @@
-"""The promise, rule by rule: what is sent instead of what the provider would refuse.
+"""The central property, rule by rule: what we send instead of what the provider would refuse.
 
-Every row is asked twice: a client that knows no rules breaks the rule with its request, so the row
-says something; and our request for the same wish is exactly what the row says, and legal.
+Every row is tested twice: the request of a client that knows no rules violates the rule, so the row is
+meaningful; and our request for the same input is exactly what the row says, and legal.
 """
 
 import copy

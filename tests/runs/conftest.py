@@ -1,4 +1,4 @@
-"""Every place where runs can be kept, and a model that needs two rounds of three tools."""
+"""Every store for runs, and a model that needs two rounds of three tools."""
 
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -18,13 +18,13 @@ from multi_llm_chat.testing.simulator import Simulator
 __all__ = ["postgres", "postgres_server"]
 
 PLACES = ("sqlite", "postgres")
-#: Where the quick profile looks for what the sweep and the kills have tried on both.
+#: The databases of the quick profile; the sweep and the kills test both.
 FEWER = PLACES if SLOW else PLACES[:1]
 
 
 @pytest.fixture(scope="session", autouse=True)
 def forking() -> None:
-    """What other processes are forked from loads its modules while the first tests run."""
+    """Start the fork server, which loads its modules while the first tests run."""
     context()
     forkserver.ensure_running()
 
@@ -37,12 +37,12 @@ def model() -> Iterator[Simulator]:
 
 @pytest.fixture(params=PLACES)
 def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
-    """Makes empty places of one kind."""
+    """Return a function that creates empty stores of one kind."""
     return places(request, tmp_path)
 
 
 def places(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
-    """What makes empty places of the kind that is asked for."""
+    """Return a function that creates empty stores of the given kind."""
     numbers = count()
     if request.param == "sqlite":
         return lambda: str(tmp_path / f"{next(numbers)}.db")
@@ -61,7 +61,7 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
 def new_scene(
     new_place: Callable[[], str], model: Simulator, tmp_path: Path
 ) -> Callable[..., Scene]:
-    """Makes conversations that have not begun."""
+    """Return a function that creates conversations that have not begun."""
 
     def make(**settings: Any) -> Scene:
         ledger = tmp_path / f"ledger-{uuid4().hex}"

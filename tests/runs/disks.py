@@ -1,6 +1,6 @@
-"""Small disks of a process's own: they end with it, and nobody else sees them.
+"""Small disks that only one process sees; they end with it.
 
-A disk that turns read-only while files are open on it is ext4 after an error: the kernel lets nothing more be written.
+A disk that becomes read-only while files are open on it is ext4 after an error: the kernel allows no further writes.
 """
 
 import ctypes
@@ -20,33 +20,33 @@ _IMAGE_SIZE: Final = 24 * 2**20
 
 
 def own_mounts() -> None:
-    """What this process mounts from now on is its own; called before it has any other thread."""
+    """Make all further mounts private to this process; call it before the process has another thread."""
     if ctypes.CDLL(None, use_errno=True).unshare(_NEW_MOUNTS):
         raise OSError(ctypes.get_errno(), "unshare")
     _run("mount", "--make-rprivate", "/")
 
 
 def mount_small(folder: Path, size: int) -> None:
-    """A disk in memory."""
+    """Mount a disk in memory."""
     folder.mkdir(exist_ok=True)
     _run("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder))
 
 
 def make_image(image: Path) -> None:
-    """An empty disk in a file."""
+    """Create an empty disk in a file."""
     with image.open("wb") as file:
         file.truncate(_IMAGE_SIZE)
     _run("mkfs.ext4", "-q", str(image))
 
 
 def mount_image(image: Path, folder: Path) -> None:
-    """The disk in the file."""
+    """Mount the disk in the file."""
     folder.mkdir(exist_ok=True)
     _run("mount", "-o", "loop", str(image), str(folder))
 
 
 def break_disk(folder: Path) -> None:
-    """The disk has met an error: it can only be read from now on."""
+    """Simulate a disk error: the disk is read-only from now on."""
     _run("mount", "-o", "remount,abort", str(folder))
 
 
@@ -63,7 +63,7 @@ def fill(file: Path) -> None:
 
 @contextmanager
 def files_no_larger_than(size: int) -> Generator[Callable[[], None]]:
-    """The system's own limit stands for the end of the disk; it is lifted by what is given."""
+    """Limit the size of files to simulate a full disk; the yielded function lifts the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def lift() -> None:
@@ -78,7 +78,7 @@ def files_no_larger_than(size: int) -> Generator[Callable[[], None]]:
 
 @cache
 def why_not(*programs: str) -> str | None:
-    """Why disks cannot be made here; None if they can."""
+    """Return why disks cannot be created here; None if they can."""
     if sys.platform != "linux" or os.geteuid():
         return "only root on Linux mounts disks"
     for program in ("unshare", "mount", *programs):

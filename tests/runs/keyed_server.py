@@ -1,4 +1,4 @@
-"""An MCP server that notes the key of each call; on its first call it ends the program that uses it.
+"""An MCP server that records the key of each call; on its first call it kills the program that uses it.
 
 ``python keyed_server.py LEDGER``
 """
@@ -27,7 +27,7 @@ def send(number: int, context: Context[Any, Any]) -> str:
     return _note(f"sent {number}", context)
 
 
-def _note(told: str, context: Context[Any, Any]) -> str:
+def _note(reply: str, context: Context[Any, Any]) -> str:
     ledger = Path(sys.argv[1])
     is_first = not ledger.exists()
     meta = context.request_context.meta or {}
@@ -35,7 +35,7 @@ def _note(told: str, context: Context[Any, Any]) -> str:
         file.write(f"{meta.get('multi-llm-chat/idempotency_key')}\n")
     if is_first:
         os.kill(os.getppid(), signal.SIGKILL)
-    return told
+    return reply
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A store that is interrupted at a chosen transaction: before it, inside it, or after it.
+"""A store that is interrupted at a chosen transaction: before, inside or after it.
 
 The store is a real one. ``open_interrupted`` wraps its connections, and an ``Interruption`` decides what happens there:
 here the process is killed, in ``refusing`` the database refuses to write.
@@ -30,21 +30,21 @@ PHASES: tuple[Phase, ...] = ("before", "inside", "after")
 
 
 class Kill(Struct, frozen=True):
-    """At which transaction of the process, counted from one."""
+    """The transaction of the process at which it dies, counted from one."""
 
     number: int
     phase: Phase
 
 
 class Interruption(Protocol):
-    """What happens at the transactions of a process."""
+    """Decides what happens at the transactions of a process."""
 
     def begins(self) -> int:
-        """A transaction begins; its number, counted from one."""
+        """Note that a transaction begins; return its number, counted from one."""
         ...
 
     def reach(self, number: int, phase: Phase) -> None:
-        """A transaction is at this point."""
+        """Note that a transaction is at this point."""
         ...
 
 
@@ -113,12 +113,12 @@ class _InterruptedEngine:
 
 
 def open_killing(place: str, kill: Kill | None) -> Store:
-    """The store at the place; its process dies as the kill says."""
+    """Open the store at the place; its process dies at the given transaction."""
     return open_interrupted(place, _Killing(kill))
 
 
 def open_interrupted(place: str, interruption: Interruption) -> Store:
-    """The store at the place; its transactions that write are interrupted."""
+    """Open the store at the place; its write transactions are interrupted."""
     if place.startswith("postgresql"):
         writing: DatabaseEngine = _InterruptedEngine(PostgresEngine(place), interruption)
         return Store(

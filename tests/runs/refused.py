@@ -1,6 +1,6 @@
-"""Runs whose store refuses to write for a while, in processes of their own; and what their readers saw.
+"""Runs whose store refuses to write for a while, in separate processes, with notes of what their readers saw.
 
-A reader notes what it receives in a file at once, so that the notes outlive its process.
+A reader records what it receives in a file at once, so that the notes survive its process.
 """
 
 import os
@@ -28,18 +28,18 @@ from multi_llm_chat.runs.event_stream import EventStream
 from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.store import Store, calls, list_runs, open_store, path
 
-#: How the program reads its events.
+#: The ways in which a program reads its events.
 Way: TypeAlias = Literal["plain", "async"]
 WAYS: tuple[Way, ...] = ("plain", "async")
 
 REFUSED = "refused"
 WAITED = "waited"
-#: The message was saved, but the program was told that it was not, and ended: nobody drives the run.
+#: The message was saved, but the store reported a failure to the program, which ended: the run has no owner.
 LEFT = "left"
 
 
 def notes_of(scene: Scene) -> list[str]:
-    """What the readers of the conversation saw."""
+    """Return what the readers of the conversation saw."""
     file = Path(f"{scene.ledger}.notes")
     return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
 
@@ -51,7 +51,7 @@ def note(scene: Scene, line: str) -> None:
 
 
 def note_event(scene: Scene, event: Event) -> None:
-    """Note an event that says something about the store."""
+    """Record an event that makes a statement about the store."""
     match event:
         case MessageSaved():
             note(scene, f"saved {event.turn.id}")
@@ -68,7 +68,7 @@ def note_event(scene: Scene, event: Event) -> None:
 
 
 def service_of(scene: Scene, store: Store, conversation: str | None = None) -> ChatService:
-    """A program's own conversation."""
+    """Return a program's own conversation."""
     service = ChatService(
         [provider(scene)],
         store=store,
@@ -81,7 +81,7 @@ def service_of(scene: Scene, store: Store, conversation: str | None = None) -> C
 
 
 def ask_while_refused(scene: Scene, refusal: Refusal | None, way: Way) -> None:
-    """Ask, and read to the end; a message that is refused is sent again."""
+    """Send a message, and read its events to the end; send a refused message again."""
     refusing = Refusing(scene.place, refusal)
     with open_interrupted(scene.place, refusing) as store, service_of(scene, store) as service:
         while True:
@@ -95,20 +95,20 @@ def ask_while_refused(scene: Scene, refusal: Refusal | None, way: Way) -> None:
                 assert not notes_of(scene) or set(notes_of(scene)) == {REFUSED}
                 note(scene, REFUSED)
                 if store.run(list_runs, None):
-                    note(scene, LEFT)  # only the answer of the store was lost
+                    note(scene, LEFT)  # only the store's reply was lost
                     break
     if refusing.refused:
         note(scene, "met")
 
 
 def resume_while_refused(scene: Scene, refusal: Refusal | None, way: Way) -> None:
-    """Continue what was interrupted, and read to the end."""
+    """Resume the interrupted runs, and read their events to the end."""
     refusing = Refusing(scene.place, refusal)
     with open_interrupted(scene.place, refusing) as store, service_of(scene, store) as service:
         try:
             read_events(service.resume(), way, lambda event: note_event(scene, event))
         except StoreError as error:
-            if error.reason != "full":  # the run was not taken; the next process takes it
+            if error.reason != "full":  # the run was not acquired; the next process acquires it
                 raise
     if refusing.refused:
         note(scene, "met")
@@ -117,7 +117,7 @@ def resume_while_refused(scene: Scene, refusal: Refusal | None, way: Way) -> Non
 def read_events(
     stream: EventStream, way: Way, on_event: Callable[[Event], object] = lambda _event: None
 ) -> list[Event]:
-    """Read a stream to its end; ``on_event`` gets each event when it comes."""
+    """Read a stream to its end; ``on_event`` gets each event when it arrives."""
     events: list[Event] = []
 
     async def read() -> None:
@@ -135,7 +135,7 @@ def read_events(
 
 
 def check_notes(scene: Scene) -> None:
-    """Whatever a reader saw as saved is in the store, before anything is resumed."""
+    """Check that everything a reader saw as saved is in the store, before any run is resumed."""
     notes = notes_of(scene)
     with open_store(scene.place) as store:
         found = store.run(list_runs, None)

@@ -1,11 +1,11 @@
-"""A store that refuses to write for a while, from a chosen transaction on: the disk is full, as the database says itself.
+"""A store that refuses to write for a while, from a chosen transaction on, with the database's own error for a full disk.
 
 Rules:
-1. Counting from one, the transaction with the number is refused before it begins, at its commit, or after its commit, when
-   only the answer is lost. Every later one is refused too, until the time is over.
-2. When the time is over, the next transaction goes through, or the process is killed there.
-3. Where the answer of a commit is lost, the database says something else: to try again.
-4. Reading is never refused.
+1. The transaction with the given number, counted from one, is refused before it begins, at its commit, or after its commit, when
+   only the reply is lost. Every later one is refused too, until the time is over.
+2. When the time is over, the next transaction succeeds, or the process is killed there.
+3. If the reply to a commit is lost, the database raises a different error, which asks for a retry.
+4. Reads are never refused.
 """
 
 import os
@@ -21,9 +21,9 @@ from tests.runs.killing_store import Phase
 
 
 class Refusal(Struct, frozen=True):
-    """From which transaction on the store refuses, and how that ends; None never ends it.
+    """The first transaction that the store refuses, and how the refusals end; with None they never end.
 
-    With ``is_passing`` the error is one after which the store tries again by itself.
+    With ``is_passing`` the error is a transient one, after which the store retries by itself.
     """
 
     number: int
@@ -34,7 +34,7 @@ class Refusal(Struct, frozen=True):
 
 
 class Refusing:
-    """Refuses transactions as a refusal says; ``allow`` ends it early."""
+    """Refuses transactions according to a ``Refusal``; ``allow`` ends it early."""
 
     def __init__(self, place: str, refusal: Refusal | None) -> None:
         self.count = 0
@@ -51,12 +51,12 @@ class Refusing:
             return self.count
 
     def refuse(self, refusal: Refusal) -> None:
-        """Refuse, from the transaction with this number on."""
+        """Refuse transactions, from the one with this number on."""
         with self._lock:
             self._refusal, self._is_over, self._began = refusal, False, None
 
     def allow(self) -> None:
-        """Refuse no more."""
+        """Stop refusing."""
         with self._lock:
             self._is_over = True
 
@@ -89,7 +89,7 @@ class Refusing:
 
 
 def full_error(*, postgres: bool) -> Exception:
-    """What the database raises when its disk is full."""
+    """Return the database's error for a full disk."""
     if postgres:
         return psycopg.errors.DiskFull("could not extend file: No space left on device")
     with closing(sqlite3.connect(":memory:")) as connection:
@@ -102,7 +102,7 @@ def full_error(*, postgres: bool) -> Exception:
 
 
 def passing_error(*, postgres: bool) -> Exception:
-    """What the database raises when its connection is lost, or another program writes."""
+    """Return the database's error for a lost connection, or for another program's write."""
     if postgres:
         return psycopg.OperationalError("the connection is lost")
     busy = sqlite3.OperationalError("database is locked")

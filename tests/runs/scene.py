@@ -1,6 +1,6 @@
-"""A conversation that takes two rounds of three tools, in processes that may die; and what must hold afterwards.
+"""A conversation with two rounds of three tools, in processes that may die; and what must hold afterwards.
 
-Tools write into a ledger whenever they run, so that nothing that happened twice goes unseen.
+Tools write into a ledger whenever they run, so that every repeated call is visible.
 """
 
 import asyncio
@@ -56,14 +56,14 @@ PRELOADED.extend(
     ]
 )
 NAMES = ("look", "send", "sign")
-#: How many transactions the run makes at least: three for an answer, and five for each of its two rounds of three tools.
-#: Events that stream meanwhile may add some.
+#: The minimum number of the run's transactions: three for an answer, and five for each of its two rounds of three tools.
+#: Streamed events may add some.
 TRANSACTIONS = 3 + 2 * 5
 WORDS = ("Let me look at all three. ", "Now I have to look again. ", "Everything is in order now.")
 
 
 class Scene(Struct, frozen=True):
-    """Where everything is; it goes to other processes."""
+    """The addresses and files of a conversation; it is passed to other processes."""
 
     place: str
     url: str
@@ -75,7 +75,7 @@ class Scene(Struct, frozen=True):
 
 
 def rounds(request: RecordedRequest, delay: float = 0.0) -> Say:
-    """Two rounds of three tools, then the answer, whoever asks and however often."""
+    """Reply with two rounds of three tools, then the answer, according to the request's history alone."""
     results = [each for each in request.body["messages"] if each["role"] == "tool"]
     done = len(results) // len(NAMES)
     faults = (Slow(delay),) if delay else ()
@@ -116,7 +116,7 @@ def _note(ledger: str, line: str) -> None:
 
 
 def executions(scene: Scene) -> Counter[str]:
-    """How often each call was run, by its idempotency key."""
+    """Return how often each call was run, by its idempotency key."""
     file = Path(scene.ledger)
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     return Counter(line.split(" ", 1)[1] for line in lines)
@@ -138,7 +138,7 @@ def resolver(
 
 
 async def say(scene: Scene, store: Store) -> None:
-    """Ask, and listen to the end."""
+    """Send the question, and read the events to the end."""
     tools = registry(scene.ledger, scene.tool_seconds)
     host = RunHost(store, lease=scene.lease)
     service = ChatService([provider(scene)], store=store, tools=tools, host=host)
@@ -151,32 +151,32 @@ async def say(scene: Scene, store: Store) -> None:
 async def resume(
     scene: Scene, store: Store, host: RunHost | None = None
 ) -> dict[str, RunStatus | None]:
-    """Go on with what was interrupted."""
+    """Resume the interrupted runs."""
     async with provider(scene) as speaker:
         return await resume_runs(host or RunHost(store), resolver(scene, speaker))
 
 
 def say_in_process(scene: Scene, kill: Kill | None) -> None:
-    """What the process does that is killed first."""
+    """Send the question; the first process, which is killed, runs this."""
     with open_killing(scene.place, kill) as store:
         asyncio.run(say(scene, store))
 
 
 def resume_in_process(scene: Scene, kill: Kill | None) -> None:
-    """What the processes do that go on."""
+    """Resume the interrupted runs; the later processes run this."""
     with open_killing(scene.place, kill) as store:
         asyncio.run(resume(scene, store))
 
 
 def run_process(target: Callable[..., None], *arguments: Any) -> int:
-    """Let a process do something; its exit code, below zero if it was killed."""
+    """Run a function in a process; return its exit code, below zero if it was killed."""
     process = context().Process(target=target, args=arguments)
     process.start()
     return ended(process)
 
 
 def ended(process: BaseProcess) -> int:
-    """Wait for the end of a process; its exit code, below zero if it was killed."""
+    """Wait for the end of a process; return its exit code, below zero if it was killed."""
     process.join()
     code = process.exitcode
     process.close()
@@ -185,7 +185,7 @@ def ended(process: BaseProcess) -> int:
 
 
 class Snapshot(Struct, frozen=True):
-    """What was recorded at a moment, and how often each call had been run."""
+    """The journal's finished calls at one moment, and how often each call had been run."""
 
     done: frozenset[str]
     executed: Counter[str]
@@ -203,23 +203,23 @@ def snapshot(scene: Scene) -> Snapshot:
 
 
 def finish(scene: Scene) -> RunInfo:
-    """Go on until the run is over, if it had begun at all; the run."""
+    """Resume until the run is over, if it had begun at all; return the run."""
     with open_store(scene.place) as store:
         asyncio.run(resume(scene, store))
         if not store.run(list_runs, None):
-            # It was killed before the question was saved: nothing was lost that anybody was told.
+            # It was killed before the question was saved: nothing was lost that was reported as saved.
             asyncio.run(say(scene, store))
         (info,) = store.run(list_runs, None)
         return info
 
 
 async def stream_of(store: Store, run_id: str) -> list[Event]:
-    """The events of a run, from its first to its last."""
+    """Return the events of a run, from its first to its last."""
     return [event async for _, event in follow(RunHost(store), run_id)]
 
 
 def words_by_turn(events: Iterable[Event]) -> dict[str, str]:
-    """The words of each turn, by its id, as a follower has them."""
+    """Return the text of each turn, by its id, as a follower receives it."""
     words: dict[str, str] = {}
     said: list[str] = []
     for event in events:
@@ -237,7 +237,7 @@ def words_by_turn(events: Iterable[Event]) -> dict[str, str]:
 
 
 def check(scene: Scene, before: Snapshot) -> RunInfo:
-    """Everything that must hold, whatever happened."""
+    """Check everything that must hold, whatever happened; return the run."""
     info = finish(scene)
     after = executions(scene)
     assert info.status == "done", info
@@ -250,8 +250,8 @@ def check(scene: Scene, before: Snapshot) -> RunInfo:
     for key in before.done:
         assert after[key] == before.executed[key], "a recorded call was run again"
     _check_tools(turns, journal, after)
-    told = words_by_turn(events)
-    assert {key: words for key, words in told.items() if not key.endswith(".tools")} == {
+    streamed = words_by_turn(events)
+    assert {key: words for key, words in streamed.items() if not key.endswith(".tools")} == {
         turn.id: text_of(turn) for turn in turns if turn.role == "robot"
     }
     assert [isinstance(event, RunFinished | RunFailed) for event in events] == [False] * (

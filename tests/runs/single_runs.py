@@ -1,4 +1,4 @@
-"""Runs that begin without anybody to begin them, and are driven here."""
+"""Runs that are created without a service, and driven directly."""
 
 import asyncio
 import os
@@ -35,14 +35,14 @@ from multi_llm_chat.tools.tool_runner import ToolRunner
 
 
 def begun(store: Store, speaker: str = "robot", **spec: Any) -> str:
-    """A run that nobody has begun to work on."""
+    """Create a run that has no owner yet."""
     store.run(create, identifier=CONVERSATION)
     store.run(append, CONVERSATION, [Turn("user", (Text("Is everything in order?"),), id="q")])
     return store.run(begin_run, CONVERSATION, speaker, base="q", spec={"version": 1, **spec})
 
 
 def killed(scene: Scene, number: int) -> RunInfo:
-    """A run whose process was killed behind its Nth transaction."""
+    """Create a run whose process was killed after its Nth transaction."""
     assert run_process(say_in_process, scene, Kill(number, "after")) == -signal.SIGKILL
     with open_store(scene.place) as store:
         return store.run(list_runs)[0]
@@ -54,7 +54,7 @@ def only(store: Store) -> RunInfo:
 
 
 class Waits:
-    """A sink that only wants to know when a run waits for the store."""
+    """A sink that only reports when a run waits for the store."""
 
     in_step = False
 
@@ -80,7 +80,7 @@ async def driven(
     dead: str | None = None,
     on_trouble: Callable[[str], object] = lambda _text: None,
 ) -> Any:
-    """Drive a run to its end; ``on_trouble`` gets what it waits for."""
+    """Drive a run to its end; ``on_trouble`` gets the reasons for which it waits."""
     speaker = create_provider(
         "openai-chat", api_key="key", base_url=scene.url, speaker="robot",
         retry=RetryPolicy(attempts=attempts, first_wait=0.01),
@@ -97,13 +97,13 @@ async def driven(
 
 
 def results(store: Store) -> list[ToolResult]:
-    """What the tools of the conversation gave."""
+    """Return the tool results of the conversation."""
     turns = store.run(path, CONVERSATION)
     return [part for turn in turns for part in turn.parts if isinstance(part, ToolResult)]
 
 
 def die_in_a_tool(scene: Scene, policy: Resume = "retry") -> None:
-    """Go on with the run and die when its tool ``look`` is called."""
+    """Resume the run, and die when its tool ``look`` is called."""
     tools = ToolRegistry()
 
     @tools.tool(resume=policy)

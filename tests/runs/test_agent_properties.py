@@ -1,4 +1,4 @@
-"""Whatever a model does and whenever the user stops it: the run ends in order, and both drivers agree.
+"""Whatever a model does and whenever the user stops it: the run ends cleanly, and both drivers agree.
 
 The models are scripted and answer over real HTTP; the tools are real functions.
 """
@@ -132,7 +132,7 @@ LAST: st.SearchStrategy[Reply] = st.sampled_from([
 
 
 class Case(Struct, frozen=True):
-    """A model, and how far it is let go."""
+    """A model's script, and the limits of the run."""
 
     provider: str
     replies: tuple[Reply, ...]
@@ -154,7 +154,7 @@ CASES = st.builds(
 
 
 class Outcome(Struct):
-    """What a driver told, and how it ended."""
+    """The events that a driver emitted, and how it ended."""
 
     events: list[Any]
     finished: list[tuple[ToolCall, ToolResult]]
@@ -163,7 +163,7 @@ class Outcome(Struct):
 
 @contextmanager
 def playing(case: Case) -> Generator[LLMProvider]:
-    """The model, for one run: so the ids it gives are the same for the same script."""
+    """Start the model for one run, so that the same script gives the same ids."""
     replies = deque(case.replies)
     with Simulator(lambda request: replies.popleft() if replies else Say("Nothing more.")) as model:
         url = model.base_url(case.provider)
@@ -175,7 +175,7 @@ def playing(case: Case) -> Generator[LLMProvider]:
 
 
 class Listener:
-    """Takes events and says when to cancel: behind an event whose place does not depend on time."""
+    """Receives events and decides when to cancel: after an event whose position does not depend on time."""
 
     def __init__(self, case: Case, *, count_finished: bool = False) -> None:
         self._case = case
@@ -185,10 +185,10 @@ class Listener:
         self.finished: list[tuple[ToolCall, ToolResult]] = []
 
     def take(self, event: Any) -> bool:
-        """Keep the event; whether to cancel now."""
+        """Record the event; return whether to cancel now."""
         is_finished = isinstance(event, ToolFinished)
         if isinstance(event, RunFinished | RunFailed):
-            # Without its seconds; what was counted of a stopped reply depends on how much of it had arrived.
+            # Without its duration; the token count of a stopped reply depends on how much of it had arrived.
             is_stopped = isinstance(event, RunFinished) and event.stop_reason == "cancelled"
             event = (type(event), None if is_stopped else event.usage)
         if is_finished:
@@ -258,12 +258,12 @@ def assert_any_provider_can_go_on(turns: tuple[Turn, ...]) -> None:
 
 
 @given(case=CASES)
-def test_a_run_ends_in_order_and_both_drivers_tell_the_same(case: Case):
+def test_a_run_ends_cleanly_and_both_drivers_agree(case: Case):
     one, other = run_sync(case), run_async(case)
     assert _bare(one.events) == _bare(other.events)
     assert _bare(one.finished) == _bare(other.finished)
     assert _bare(one.result.history_delta) == _bare(other.result.history_delta)
-    assert _bare(_told(one.result)) == _bare(_told(other.result))
+    assert _bare(_outcome_of(one.result)) == _bare(_outcome_of(other.result))
     assert one.result.iterations_used <= case.iterations
     assert_every_call_has_one_result(one.result.history_delta)
     assert_any_provider_can_go_on(one.result.history_delta)
@@ -274,7 +274,7 @@ def _bare(value: Any) -> Any:
 
 
 def _placeless(turns: Sequence[Turn]) -> list[Turn]:
-    """The turns without the address of the server, which is another for each run."""
+    """Return the turns without the server's address, which differs for each run."""
 
     def placeless(part: Part) -> Part:
         if not isinstance(part, Thinking):
@@ -284,7 +284,7 @@ def _placeless(turns: Sequence[Turn]) -> list[Turn]:
     return [replace(turn, parts=tuple(map(placeless, turn.parts))) for turn in turns]
 
 
-def _told(result: AgenticLoopResult) -> Any:
+def _outcome_of(result: AgenticLoopResult) -> Any:
     texts = [chunk for chunk in result.chunks if chunk["type"] != "tool_result"]
     return (
         texts,
@@ -305,18 +305,18 @@ def test_a_cancel_between_results_keeps_those_that_are_there(run: Any, case: Cas
     delta = outcome.result.history_delta
     assert_every_call_has_one_result(delta)
     assert_any_provider_can_go_on(delta)
-    told = [part for turn in delta for part in turn.parts if isinstance(part, ToolResult)]
+    results = [part for turn in delta for part in turn.parts if isinstance(part, ToolResult)]
     for _, result in outcome.finished:
-        # A repeated result has a word to the model behind it.
+        # A repeated result has a remark to the model at its end.
         assert any(
             part.tool_call_id == result.tool_call_id
             and str(part.content).startswith(str(result.content))
-            for part in told
+            for part in results
         )
 
 
 class OnFinish(Listener):
-    """Cancels behind the last event of the model's first reply."""
+    """Cancels after the last event of the model's first reply."""
 
     def take(self, event: Any) -> bool:
         super().take(event)

@@ -145,17 +145,17 @@ def test_at_the_limit_the_user_gets_an_answer(provider: str, registry: ToolRegis
 
 
 def placeless(value: Any) -> Any:
-    """Without extras and origins: the simulator gives each reply new ids, and has another port each time."""
+    """Return the value without extras and origins: the simulator gives each reply new ids, and uses a different port each time."""
     return without_keys(value, ("origin", "extras", "opaque"))
 
 
 @pytest.mark.parametrize("provider", DIALECTS)
-def test_sync_and_async_runs_tell_the_same(provider: str, registry: ToolRegistry):
+def test_sync_and_async_runs_emit_the_same_events(provider: str, registry: ToolRegistry):
     called = [weather("Paris", "call_1"), Call("add", {"a": 1, "b": 2}, "call_2")]
     looks = Say("Look:", thinking="hm", signature="c2lnbmF0dXJl", calls=called)
     rounds = [looks, Say("Sunny and 3.")]
 
-    def told(event: Any) -> Any:
+    def comparable(event: Any) -> Any:
         if isinstance(event, RunFinished):
             return replace(event, seconds=0.0)
         return (event.call, event.result) if isinstance(event, ToolFinished) else event
@@ -163,11 +163,11 @@ def test_sync_and_async_runs_tell_the_same(provider: str, registry: ToolRegistry
     async def run() -> tuple[list[Any], AgentRun]:
         async with asked:
             other = AgentRun(asked, ASKED, registry)
-            return [told(event) async for event in other], other
+            return [comparable(event) async for event in other], other
 
     with simulated(provider, *rounds, *rounds) as (asked, _):
         one = SyncAgentRun(asked, ASKED, registry)
-        events = [told(event) for event in one]
+        events = [comparable(event) for event in one]
         async_events, other = asyncio.run(run())
     finished = {repr(placeless(event)) for event in events if isinstance(event, tuple)}
     assert placeless([event for event in events if not isinstance(event, tuple)]) == placeless(
@@ -192,7 +192,7 @@ def test_a_failure_in_the_middle_keeps_what_was_said(registry: ToolRegistry):
 
 
 def test_a_failed_run_raises_and_a_streamed_one_when_asked(registry: ToolRegistry):
-    """A wrong key never looks like an empty answer."""
+    """A wrong API key never looks like an empty answer."""
 
     async def run(asked: LLMProvider) -> AgenticLoopResult:
         with pytest.raises(AuthError):
@@ -380,16 +380,16 @@ def test_grq_04_a_call_that_the_server_refused_is_answered_and_the_model_tries_a
 
 
 @pytest.mark.parametrize("provider", DIALECTS)
-def test_every_turn_that_a_run_adds_is_told_once(provider: str, registry: ToolRegistry) -> None:
+def test_every_turn_that_a_run_adds_is_reported_once(provider: str, registry: ToolRegistry) -> None:
     replies = [Say(calls=[weather(), Call("fails")]), Say(calls=[weather("Rome")]), Say("Sunny.")]
     with simulated(provider, *replies) as (asked, _):
         run = SyncAgentRun(asked, ASKED, registry)
-        told = [event for event in run if isinstance(event, TurnFinished)]
-    assert tuple(event.turn for event in told) == run.result.history_delta
-    spent = [event.usage for event in told if event.usage is not None]
+        turns = [event for event in run if isinstance(event, TurnFinished)]
+    assert tuple(event.turn for event in turns) == run.result.history_delta
+    spent = [event.usage for event in turns if event.usage is not None]
     assert sum(usage.output_tokens for usage in spent) == run.result.usage.output_tokens
-    assert all(event.is_whole for event in told)
-    assert [event.usage is None for event in told] == [False, True, False, True, False]
+    assert all(event.is_whole for event in turns)
+    assert [event.usage is None for event in turns] == [False, True, False, True, False]
 
 
 @pytest.mark.parametrize("provider", DIALECTS)

@@ -1,4 +1,4 @@
-"""Calls of tools that were interrupted, and are the user's to decide about."""
+"""Interrupted tool calls that the user decides about."""
 
 import asyncio
 import json
@@ -50,7 +50,7 @@ def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], st
 
 
 class Person:
-    """Decides, and remembers what was asked."""
+    """Decides, and records the questions."""
 
     def __init__(self, decision: Decision) -> None:
         self.decision = decision
@@ -64,7 +64,7 @@ class Person:
 def asking(
     approve: ApprovalCallback | None, approval: Approval = "always"
 ) -> tuple[ToolRegistry, list[str | None]]:
-    """A tool whose interrupted calls are asked about, and the keys of the calls that were run."""
+    """Return tools whose interrupted calls need approval, and the keys of the calls that were run."""
     tools = ToolRegistry(approve=approve)
     keys: list[str | None] = []
 
@@ -77,13 +77,13 @@ def asking(
 
 
 def interrupted(scene: Scene, store: Store) -> str:
-    """A run whose process died in its first tool."""
+    """Create a run whose process died in its first tool."""
     run_id = begun(store)
     assert run_process(die_in_a_tool, scene, "ask") == -signal.SIGKILL
     return run_id
 
 
-def goes_on(scene: Scene, store: Store, tools: ToolRegistry) -> None:
+def resume_run(scene: Scene, store: Store, tools: ToolRegistry) -> None:
     assert asyncio.run(driven(scene, store, only(store).id, tools, dead=only(store).owner)) == (
         "done"
     )
@@ -101,26 +101,26 @@ def test_the_user_lets_an_interrupted_call_be_made_again_and_is_asked_once(
     tools, keys = asking(person, approval)
     with open_store(scene.place) as store:
         run_id = interrupted(scene, store)
-        goes_on(scene, store, tools)
+        resume_run(scene, store, tools)
         first, second = looks(store, run_id)
-        told = results(store)[0].content
+        content = results(store)[0].content
     assert (first.state, first.attempts) == ("done", 2)
     assert (second.state, second.attempts) == ("done", 1)
     assert keys == [f"{run_id}:1", f"{run_id}:5"]
-    assert told == "0"
-    # The second call is new: it is asked about only where every call is.
+    assert content == "0"
+    # The second call is new: it needs approval only if every call does.
     assert [each.interrupted for each in person.asked] == [True, *[False] * (approval == "ask")]
 
 
-@pytest.mark.parametrize("decision", [Deny("I do not know"), None], ids=["denied", "nobody there"])
-def test_a_call_that_nobody_lets_be_made_again_has_an_unknown_outcome(
+@pytest.mark.parametrize("decision", [Deny("I do not know"), None], ids=["denied", "no approver"])
+def test_a_call_whose_repeat_is_not_approved_has_an_unknown_outcome(
     new_scene: NewScene, decision: Decision | None
 ):
     scene = new_scene()
     tools, keys = asking(None if decision is None else Person(decision))
     with open_store(scene.place) as store:
         run_id = interrupted(scene, store)
-        goes_on(scene, store, tools)
+        resume_run(scene, store, tools)
         first, _ = looks(store, run_id)
         assert results(store)[0].content == UNKNOWN
     assert (first.state, first.attempts) == ("unknown", 1)
@@ -132,7 +132,7 @@ def test_a_tool_that_may_never_run_is_not_asked_about(new_scene: NewScene):
     tools, keys = asking(person, "never")
     with open_store(scene.place) as store:
         interrupted(scene, store)
-        goes_on(scene, store, tools)
+        resume_run(scene, store, tools)
     assert person.asked == []
     assert keys == []
 
@@ -161,13 +161,13 @@ def test_who_is_asked_when_the_program_ends_is_asked_again_at_the_next_start(new
         asyncio.run(leave(store, run_id))
         assert store.run(run_info, run_id).is_free
         assert [call.attempts for call in looks(store, run_id)] == [1]
-        goes_on(scene, store, tools)
+        resume_run(scene, store, tools)
         assert [call.attempts for call in looks(store, run_id)] == [2, 1]
     assert len(person.asked) == 1
     assert keys[0] == f"{run_id}:1"
 
 
-def test_while_the_user_is_asked_other_interrupted_answers_go_on(new_scene: NewScene):
+def test_while_the_user_is_asked_other_interrupted_answers_continue(new_scene: NewScene):
     scene = new_scene()
 
     async def both(store: Store) -> None:
@@ -228,7 +228,7 @@ def test_a_question_that_comes_while_nothing_is_shown_waits_for_the_users_next_l
     assert (person.asked, decided.get()) == ([request], Allow())
 
 
-# Arguments that a person changed.
+# Arguments that the user changed.
 
 EDITED = {"number": 41}
 
@@ -263,7 +263,7 @@ def test_a_killed_call_runs_again_with_the_arguments_that_a_person_gave_it(
     with open_store(scene.place) as store:
         run_id = begun(store)
         assert run_process(die_with_changed_arguments, scene, policy) == -signal.SIGKILL
-        goes_on(scene, store, tools)
+        resume_run(scene, store, tools)
         first, _ = looks(store, run_id)
         (_, calling, kept, *_) = store.run(path, "talk")
     assert ran == [41, 1]
@@ -288,7 +288,7 @@ def test_a_call_with_changed_arguments_that_is_given_up_says_with_which_ones_it_
     with open_store(scene.place) as store:
         begun(store)
         assert run_process(die_with_changed_arguments, scene, "ask") == -signal.SIGKILL
-        goes_on(scene, store, tools)
+        resume_run(scene, store, tools)
         (_, calling, kept, *_) = store.run(path, "talk")
         content = results(store)[0].content
     assert len(keys) == 1

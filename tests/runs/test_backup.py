@@ -1,4 +1,4 @@
-"""A backup that was taken while an answer was given is gone on with as it was."""
+"""A run in a backup that was taken during an answer resumes from the backup's state."""
 
 import sqlite3
 import subprocess
@@ -28,18 +28,18 @@ from multi_llm_chat.testing.simulator import Simulator
 
 pytestmark = pytest.mark.fault
 
-#: Takes a backup of a place that is in use, and restores it elsewhere.
+#: Takes a backup of a store that is in use, and restores it to another place.
 Copy: TypeAlias = Callable[[str, str], None]
 
 
 def copy_file(place: str, target: str) -> None:
-    """What ``sqlite3 place ".backup target"`` does."""
+    """Copy the file like ``sqlite3 place ".backup target"``."""
     with closing(sqlite3.connect(place)) as source, closing(sqlite3.connect(target)) as restored:
         source.backup(restored)
 
 
 def copy_database(place: str, target: str) -> None:
-    """``pg_dump``, and what it wrote into an empty database."""
+    """Dump the database with ``pg_dump``, and load the dump into an empty one."""
     folder = binaries()
     dumped = subprocess.run([f"{folder}/pg_dump", place], check=True, capture_output=True)
     restoring = [f"{folder}/psql", "-q", "-v", "ON_ERROR_STOP=1", target]
@@ -48,7 +48,7 @@ def copy_database(place: str, target: str) -> None:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def places(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str, Copy]:
-    """A place for conversations, an empty one for what is restored, and how a backup goes from one to the other."""
+    """Return a store, an empty one to restore to, and the function that copies a backup from one to the other."""
     if request.param == "sqlite":
         return str(tmp_path / "c.db"), str(tmp_path / "restored.db"), copy_file
     server: str = request.getfixturevalue("postgres_server")
@@ -56,7 +56,7 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str, Co
 
 
 @pytest.mark.skipif(not SLOW, reason="takes long: make faults")
-def test_a_restored_backup_goes_on_from_its_own_journal(
+def test_a_restored_backup_resumes_from_its_own_journal(
     model: Simulator, tmp_path: Path, places: tuple[str, str, Copy]
 ):
     place, target, copy = places
@@ -79,7 +79,7 @@ def test_a_restored_backup_goes_on_from_its_own_journal(
     check(scene, snapshot(scene))
     before = executions(scene)
     assert finish(restored).status == "done"
-    # What the backup knew as done was not done again; what came later was, marked by the same keys.
+    # Calls that the backup has as finished did not run again; later ones did, with the same keys.
     again = {key for key, number in executions(restored).items() if number > before[key]}
     with open_store(restored.place) as store:
         (info,) = store.run(list_runs, None)

@@ -1,4 +1,4 @@
-"""Budgets: a request that would exceed one is not sent (SPEC: cost is a promise)."""
+"""Budgets: a request that would exceed a budget is not sent (SPEC: cost is a promise)."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ from multi_llm_chat.store import Store, open_store
 from multi_llm_chat.testing.simulator import Call, Reply, Say, Simulator
 from multi_llm_chat.tools import ToolRegistry
 
-#: A dollar for a thousand tokens: prices that a test can see.
+#: A dollar for a thousand tokens: prices high enough for a test.
 PRICES = {"*": PriceSettings(1000, 1000)}
 WORDS = "word " * 200
 
@@ -47,7 +47,7 @@ def failures(events: list[Event]) -> list[str]:
 
 
 def ask_until_refused(service: ChatService, most: int = 12) -> tuple[int, str]:
-    """How many messages were answered, and why the next one was not."""
+    """Return how many messages were answered, and why the next one was not."""
     for number in range(most):
         found = failures(list(service.process_message(f"question {number}")))
         if found:
@@ -115,7 +115,7 @@ def test_the_budget_of_an_answer_ends_its_loop(tmp_path: Path) -> None:
         found = failures(list(service.process_message("look")))
         assert found[0].startswith("The budget of this answer is used up")
         assert 0 < len(simulator.requests) < 10
-        # What was said and found out before is kept.
+        # Earlier texts and results are kept.
         assert len(service.turns) == 1 + 2 * len(looked)
 
 
@@ -142,4 +142,4 @@ def test_an_agent_ends_before_a_request_that_costs_too_much(
     assert caught.value.reason == "budget"
     assert 1 < len(simulator.requests) < 20
     assert len(looked) == len(simulator.requests)
-    assert len(caught.value.turns) == 2 * len(looked)  # what was found out is kept
+    assert len(caught.value.turns) == 2 * len(looked)  # the results are kept

@@ -1,4 +1,4 @@
-"""Conversations whose answers are given elsewhere, before, or by workers."""
+"""Conversations whose runs belong to other processes, earlier programs, or workers."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -97,7 +97,7 @@ def workspace_of(scene: Scene, folder: Path) -> Workspace:
     )
 
 
-def test_a_workspace_goes_on_with_what_was_interrupted(new_scene: NewScene, tmp_path: Path):
+def test_a_workspace_resumes_interrupted_runs(new_scene: NewScene, tmp_path: Path):
     scene = new_scene()
     assert run_process(say_in_process, scene, Kill(6, "inside")) != 0
     before = snapshot(scene)
@@ -136,7 +136,7 @@ def test_closing_a_workspace_leaves_the_rest_for_the_next_start(
 
 
 def test_a_process_with_many_runs_loses_no_words(model: Simulator, tmp_path: Path, read: Read):
-    """Each run then reads its reply once in a frame, and merges the deltas of a frame."""
+    """Each run then reads its reply once per frame, and merges the deltas of a frame."""
     scene = Scene(str(tmp_path / "c.db"), model.base_url("openai-chat"), str(tmp_path / "l"))
     with open_store(scene.place) as store:
         host = RunHost(store)

@@ -133,7 +133,7 @@ def test_a_file_is_no_place_for_workers(tmp_path: Path, model: Simulator):
 
 
 @pytest.mark.skipif(not SLOW, reason="takes long: make faults")
-def test_databases_are_migrated_and_a_worker_answers_until_it_is_told_to_end(
+def test_databases_are_migrated_and_a_worker_answers_until_it_is_stopped(
     postgres: str, postgres_server: str, model: Simulator, tmp_path: Path
 ):
     engine = new_database(postgres_server)

@@ -1,4 +1,4 @@
-"""Disks that are full, or can only be read, while an answer is given."""
+"""Disks that are full or read-only during an answer."""
 
 import asyncio
 from collections.abc import Callable
@@ -53,7 +53,7 @@ SMALL: Final = 2 * 2**20
 
 
 class Spoiling:
-    """The usual tools; something happens to the disk when the first of them is done."""
+    """The usual tools; ``spoil`` runs when the first of them is done."""
 
     def __init__(self, tools: ToolRegistry, spoil: Callable[[], None]) -> None:
         self._tools = tools
@@ -76,7 +76,7 @@ def scene(model: Simulator, tmp_path: Path) -> Scene:
 
 
 def _fill_a_small_disk(scene: Scene) -> None:
-    """The disk is full when the first tool is done, until the trouble has been told."""
+    """Let the disk be full from the end of the first tool until the run reports it."""
     folder = Path(scene.place).parent
     ballast = folder / "ballast"
     troubles: list[str] = []
@@ -101,14 +101,14 @@ def test_a_run_waits_for_space_on_a_full_disk_and_does_nothing_twice(scene: Scen
     assert run_process(_fill_a_small_disk, scene) == 0
 
 
-def _break_the_disk(scene: Scene, told: "Connection") -> None:
-    """The disk can only be read when the first tool is done: the run waits, and tells so."""
+def _break_the_disk(scene: Scene, connection: "Connection") -> None:
+    """Make the disk read-only at the end of the first tool: the run waits, and reports it."""
     folder = Path(scene.place).parent
     own_mounts()
     mount_image(folder.with_name("image"), folder)
 
     def trouble(text: str) -> None:
-        told.send(text)
+        connection.send(text)
 
     with open_store(scene.place) as store:
         tools = Spoiling(registry(scene.ledger, 0), lambda: break_disk(folder))
@@ -116,7 +116,7 @@ def _break_the_disk(scene: Scene, told: "Connection") -> None:
 
 
 def _look_at_the_disk(scene: Scene) -> None:
-    """The disk was mounted again: the run goes on."""
+    """Check that the run resumes after the disk is mounted again."""
     folder = Path(scene.place).parent
     own_mounts()
     mount_image(folder.with_name("image"), folder)
@@ -126,15 +126,15 @@ def _look_at_the_disk(scene: Scene) -> None:
 
 
 @pytest.mark.skipif(why_not("mkfs.ext4") is not None, reason=str(why_not("mkfs.ext4")))
-def test_a_run_waits_while_its_disk_can_only_be_read_and_goes_on_when_it_is_mounted_again(
+def test_a_run_waits_while_its_disk_is_read_only_and_resumes_when_it_is_mounted_again(
     scene: Scene, tmp_path: Path
 ):
     make_image(tmp_path / "image")
-    hear, tell = context().Pipe(duplex=False)
-    process = context().Process(target=_break_the_disk, args=(scene, tell))
+    receiver, sender = context().Pipe(duplex=False)
+    process = context().Process(target=_break_the_disk, args=(scene, sender))
     process.start()
-    # The first write that fails may not know why yet; nothing else happens until somebody ends it.
-    while "read-only" not in hear.recv():
+    # The first failed write may not know the cause yet; the process waits until it is killed.
+    while "read-only" not in receiver.recv():
         pass
     process.kill()
     ended(process)
@@ -169,7 +169,7 @@ def test_a_run_waits_until_files_may_grow_again(tmp_path: Path):
         check(scene, snapshot(scene))
 
 
-def test_a_full_disk_at_the_start_is_told_and_the_run_stays(tmp_path: Path, model: Simulator):
+def test_a_full_disk_at_the_start_is_reported_and_the_run_stays(tmp_path: Path, model: Simulator):
     scene = Scene(str(tmp_path / "c.db"), model.base_url("openai-chat"), str(tmp_path / "ledger"))
     killed(scene, 4)
     with open_store(scene.place) as store:
@@ -181,7 +181,7 @@ def test_a_full_disk_at_the_start_is_told_and_the_run_stays(tmp_path: Path, mode
 
 
 def _ask_on_a_small_disk(scene: Scene, way: Way, result: "Connection") -> None:
-    """The disk is full when the first tool is done, until the reader knows of it; or until the user stops."""
+    """Let the disk be full from the end of the first tool until the reader knows of it."""
     folder = Path(scene.place).parent
     ballast = folder / "ballast"
     own_mounts()
@@ -214,13 +214,13 @@ def _ask_on_a_small_disk(scene: Scene, way: Way, result: "Connection") -> None:
 def test_an_answer_that_somebody_watches_waits_for_space_and_nothing_shown_is_lost(
     scene: Scene, way: Way
 ):
-    hear, tell = context().Pipe(duplex=False)
-    assert run_process(_ask_on_a_small_disk, scene, way, tell) == 0
-    assert hear.recv() >= 1
+    receiver, sender = context().Pipe(duplex=False)
+    assert run_process(_ask_on_a_small_disk, scene, way, sender) == 0
+    assert receiver.recv() >= 1
 
 
 def _stop_on_a_small_disk(scene: Scene) -> None:
-    """The disk stays full: the user stops the answer, and is told what is not saved."""
+    """Keep the disk full: the user stops the answer, and an event says what is not saved."""
     folder = Path(scene.place).parent
     own_mounts()
     mount_small(folder, SMALL)

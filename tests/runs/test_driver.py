@@ -1,4 +1,4 @@
-"""What becomes of a run when something goes wrong: its model, its tools, its store, its program."""
+"""A run when something goes wrong: its model, its tools, its store, its program."""
 
 import asyncio
 import random
@@ -59,7 +59,7 @@ from multi_llm_chat.tools import ToolRegistry
 NewScene = Callable[..., Scene]
 #: How often a page is loaded again within one stream.
 RELOADS = 100
-#: What a provider asks for, in seconds; we would wait less by ourselves.
+#: The delay that a provider asks for, in seconds; our own delay would be shorter.
 WAIT = 0.3
 
 
@@ -75,7 +75,7 @@ def test_a_run_that_kills_its_process_each_time_is_given_up(new_scene: NewScene)
         kills = 0
         while run_process(die_in_a_tool, scene):
             kills += 1
-        # One more where the model had to be asked again before.
+        # One more if the request to the model had to be repeated.
         assert kills in {MOST_ATTEMPTS, MOST_ATTEMPTS + 1}
         assert only(store).status == "failed"
         error = only(store).error
@@ -93,7 +93,7 @@ def test_a_run_that_kills_its_process_each_time_is_given_up(new_scene: NewScene)
         ({}, "somebody", "There is no speaker"),
     ],
 )
-def test_a_run_that_cannot_be_gone_on_with_says_why(
+def test_a_run_that_cannot_be_resumed_says_why(
     new_scene: NewScene, spec: dict[str, Any], speaker: str, reason: str
 ):
     scene = new_scene()
@@ -105,12 +105,12 @@ def test_a_run_that_cannot_be_gone_on_with_says_why(
         assert reason in error.message
 
 
-def test_a_run_goes_on_without_tools_that_are_no_more(new_scene: NewScene):
+def test_a_run_resumes_without_tools_that_no_longer_exist(new_scene: NewScene):
     scene = new_scene()
     info = killed(scene, 5)
     with open_store(scene.place) as store:
-        told = asyncio.run(driven(scene, store, info.id, ToolRegistry(), dead=info.owner))
-        assert told == "done"
+        status = asyncio.run(driven(scene, store, info.id, ToolRegistry(), dead=info.owner))
+        assert status == "done"
         assert text_of(store.run(path, CONVERSATION)[-1]) == WORDS[2]
 
 
@@ -118,11 +118,11 @@ def test_a_stream_that_is_loaded_again_a_hundred_times_is_whole_each_time(
     new_place: Callable[[], str], tmp_path: Path
 ):
     chance, reloads, after = random.Random(3), 0, 0
-    told: list[Event | None] = []
+    events: list[Event | None] = []
     gate = Gate(after_frames=4)
 
     def held(request: RecordedRequest) -> Say:
-        """Slow words; the last of them wait until the page has been loaded often enough."""
+        """Answer slowly; the last words wait until the page has been loaded often enough."""
         said = rounds(request, delay=0.01)
         return said.having(faults=[*said.faults, gate]) if said.text == WORDS[2] else said
 
@@ -134,21 +134,21 @@ def test_a_stream_that_is_loaded_again_a_hundred_times_is_whole_each_time(
             while not store.run(list_runs, None):
                 process.join(0.005)
             run_id = only(store).id
-            while not (told and isinstance(told[-1], RunFinished)):
+            while not (events and isinstance(events[-1], RunFinished)):
                 reloads += only(store).status == "running"
                 if reloads == RELOADS:
                     gate.open()
                 new = store.run(read_events, run_id, after, limit=chance.randint(1, 3)).events
-                told += [read_row(read_json(payload)) for _, payload in new]
+                events += [read_row(read_json(payload)) for _, payload in new]
                 after = new[-1][0] if new else after
-                # Whoever comes only now, and reads from the beginning, has the same.
+                # A new follower that reads from the beginning gets the same events.
                 whole = store.run(read_events, run_id, limit=max(1, after)).events[:after]
-                assert told == [read_row(read_json(payload)) for _, payload in whole]
+                assert events == [read_row(read_json(payload)) for _, payload in whole]
             assert ended(process) == 0
             words = [text_of(turn) for turn in store.run(path, CONVERSATION) if turn.role == "robot"]  # fmt: skip
     assert reloads >= RELOADS
-    heard = words_by_turn([event for event in told if event is not None])
-    assert [heard[key] for key in heard if not key.endswith(".tools")] == words == list(WORDS)
+    words_of = words_by_turn([event for event in events if event is not None])
+    assert [words_of[key] for key in words_of if not key.endswith(".tools")] == words == list(WORDS)
 
 
 def test_an_operator_stops_a_run_wherever_it_is(new_place: Callable[[], str], tmp_path: Path):
@@ -239,7 +239,7 @@ def test_a_drive_that_is_cancelled_gives_the_run_back(new_place: Callable[[], st
             gate.open()
 
 
-def test_an_answer_whose_branch_was_left_goes_on_beside_the_new_one(new_scene: NewScene):
+def test_an_answer_on_an_abandoned_branch_continues_beside_the_new_one(new_scene: NewScene):
     scene = new_scene()
     info = killed(scene, 9)
     with open_store(scene.place) as store:
@@ -275,9 +275,9 @@ def test_a_stalled_model_is_given_up_when_its_time_is_over(
 
 def test_an_answer_of_the_service_is_followed_by_another_process(new_scene: NewScene):
     scene = new_scene()
-    with open_store(scene.place) as store, open_store(scene.place) as elsewhere:
+    with open_store(scene.place) as store, open_store(scene.place) as other:
         asyncio.run(say(scene, store))
-        info = only(elsewhere)
-        events = asyncio.run(stream_of(elsewhere, info.id))
+        info = only(other)
+        events = asyncio.run(stream_of(other, info.id))
     assert "".join(words_by_turn(events).values()) == "".join(WORDS)
     assert finish(scene).status == "done"

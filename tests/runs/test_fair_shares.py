@@ -28,7 +28,7 @@ def _begin(store: Store, number: int, *, user: str = "me", speaker: str = "robot
     run_id = own.run(begin_run, conversation, speaker, base="0", identifier=f"{user}-{number:03}")
 
     def date(transaction: Transaction) -> None:
-        """Give the run a time of its own, so that their order is known."""
+        """Give each run its own time, so that their order is known."""
         transaction.rows("UPDATE runs SET began_ms = ? WHERE id = ?", number, run_id)
 
     own.run(date)
@@ -42,7 +42,7 @@ def store(new_place: Callable[[], str]) -> Iterator[Store]:
 
 
 def _take_in_turn(store: Store, count: int) -> list[str]:
-    """The runs that one worker takes; each ends before it takes the next."""
+    """Return the runs that one worker takes; each ends before it takes the next."""
     shares, order = FairShares(), list[str]()
     for _ in range(count):
         chosen = shares.choose(store.run(waiting_runs))
@@ -113,7 +113,7 @@ def test_a_run_whose_lease_has_ended_waits_and_one_of_a_deleted_conversation_doe
     st.integers(1, 5),
 )
 def test_no_user_is_passed_over(seconds: list[list[int]], slots: int):
-    """The n-th run of a user starts after at most n runs of each other user, but for those driven at the time."""
+    """The n-th run of a user starts after at most n runs of each other user, not counting those already running."""
     queues = {
         f"user {user}": deque(enumerate(lengths, start=1)) for user, lengths in enumerate(seconds)
     }
@@ -132,7 +132,7 @@ def test_no_user_is_passed_over(seconds: list[list[int]], slots: int):
         ]
         chosen = shares.choose(waiting)
         assert chosen is not None
-        # Nobody who waits has a smaller share than the chosen user.
+        # No waiting user has a smaller share than the chosen user.
         assert chosen.driven == min(each.driven for each in waiting)
         if slots == 1:
             assert all(started[chosen.user] <= started[each.user] for each in waiting), (

@@ -1,4 +1,4 @@
-"""A tool server that asks the user in the middle of a call: the run reports the form, with the call it belongs to."""
+"""A tool server that asks the user during a call: the run reports the form, with the call that it belongs to."""
 
 import asyncio
 
@@ -77,4 +77,4 @@ def test_a_server_of_the_older_protocol_does_not_say_which_call_asks():
     several = asyncio.run(ask("a", "b", "a"))
     assert several.conversations == ("a", "b")
     assert several.call is None
-    assert reported == ["1"]  # no run reports a form that may be another's
+    assert reported == ["1"]  # no run reports a form that may belong to another run

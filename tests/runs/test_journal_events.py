@@ -1,4 +1,4 @@
-"""What runs tell: their stream, their spans, their figures."""
+"""What runs report: their event stream, their spans, their metrics."""
 
 import asyncio
 import threading
@@ -167,7 +167,7 @@ def _taken(store: Store) -> Any:
     return store.run(take_run, run_id, "me", 60_000)
 
 
-def test_the_figures_tell_runs_and_no_words(tmp_path: Path):
+def test_metrics_count_runs_and_contain_no_text(tmp_path: Path):
     with open_store(tmp_path / "c.db") as store:
         _taken(store)
         text = asyncio.run(metrics(store))
@@ -245,7 +245,7 @@ def test_rows_are_handed_over_without_a_gap_or_the_store_is_read(
 
 
 def test_a_follower_in_the_same_process_gets_each_event_once(tmp_path: Path):
-    """One thread emits words, another saves turns, a third reads all of it, from two places."""
+    """One thread emits text, another saves turns, a third reads all events, from two positions."""
     words = [f"{number} " for number in range(300)]
 
     async def read(host: RunHost, run_id: str, after: int) -> list[tuple[int, Event]]:
@@ -289,7 +289,7 @@ def test_few_runs_read_their_replies_at_once_and_many_in_frames():
     frames = {runs: frame_seconds(runs) for runs in range(5_000)}
     assert {frames[runs] for runs in range(UNFRAMED_RUNS + 1)} == {0.0}
     assert list(frames.values()) == sorted(frames.values())
-    # However many runs there are, the process makes about as many steps in a second.
+    # The process makes about the same number of steps per second for any number of runs.
     framed = {runs: frame for runs, frame in frames.items() if 0 < frame < LONGEST_FRAME}
     assert framed
     assert all(runs / frame <= STEPS_A_SECOND * 1.001 for runs, frame in framed.items())

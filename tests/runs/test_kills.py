@@ -40,7 +40,7 @@ from multi_llm_chat.testing.simulator.request_log import RecordedRequest
 pytestmark = pytest.mark.fault
 
 KILLS = 200 if SLOW else 8
-#: How long a process may live at most, in seconds: somewhat longer than the whole answer takes.
+#: The longest life of a process in seconds: somewhat longer than the whole answer takes.
 LONGEST_LIFE = 0.9
 
 
@@ -67,7 +67,7 @@ def test_random_kills_in_streams_and_tools_lose_and_double_nothing(
 
 
 def _stop(pid: int) -> None:
-    """Stop a process; return when all of its threads stand still, which the signal alone does not wait for."""
+    """Stop a process; return when all of its threads have stopped, which the signal does not wait for."""
     os.kill(pid, signal.SIGSTOP)
     while not all(map(_is_stopped, Path(f"/proc/{pid}/task").iterdir())):
         os.sched_yield()
@@ -78,7 +78,7 @@ def _is_stopped(thread: Path) -> bool:
 
 
 def _holds_a_lock(place: str) -> bool:
-    """Whether somebody is in the middle of a transaction that writes."""
+    """Return whether a process is in the middle of a write transaction."""
     try:
         if place.startswith("postgresql"):
             with psycopg.connect(place) as connection:
@@ -111,15 +111,15 @@ def test_a_process_that_slept_past_its_lease_finds_its_run_taken_and_stops(
         gate.wait_reached()
         assert sleeper.pid is not None
         _stop(sleeper.pid)
-        while _holds_a_lock(scene.place):  # in a transaction nobody could take its place
+        while _holds_a_lock(scene.place):  # inside a transaction it would block every successor
             os.kill(sleeper.pid, signal.SIGCONT)
             sleeper.join(0.01)
             _stop(sleeper.pid)
         with open_store(scene.place) as store:
             while not store.run(list_runs)[0].is_free:
                 sleeper.join(0.01)
-            told = asyncio.run(resume(scene, store, RunHost(store)))
-        assert list(told.values()) == ["done"]
+            statuses = asyncio.run(resume(scene, store, RunHost(store)))
+        assert list(statuses.values()) == ["done"]
         before = snapshot(scene)
         gate.open()
         os.kill(sleeper.pid, signal.SIGCONT)
@@ -129,13 +129,13 @@ def test_a_process_that_slept_past_its_lease_finds_its_run_taken_and_stops(
 
 
 def _stand_still(place: str, run_id: str) -> None:
-    """Stop within a transaction that holds the run; what is tried again afterwards goes through."""
+    """Stop inside a transaction that holds the run; a retry after that succeeds."""
     stops = [signal.SIGSTOP]
 
     def touch(transaction: Transaction) -> None:
         transaction.rows("UPDATE runs SET attempts = attempts WHERE id = ?", run_id)
         while stops:
-            # To this thread: sent to the process another thread takes it, and this one may commit before it stands still.
+            # Signal this thread: if another thread received the signal, this one could commit before it stops.
             signal.pthread_kill(threading.get_ident(), stops.pop())
 
     with open_store(place) as store:
@@ -144,7 +144,7 @@ def _stand_still(place: str, run_id: str) -> None:
 
 
 @pytest.mark.skipif(not SLOW, reason="takes long: make faults")
-def test_a_worker_that_stands_still_in_a_transaction_does_not_keep_its_runs(postgres: str):
+def test_a_worker_that_is_suspended_in_a_transaction_does_not_keep_its_runs(postgres: str):
     with open_store(postgres) as store:
         run_id = begin(store, 1)
         process = context().Process(target=_stand_still, args=(postgres, run_id))
@@ -157,8 +157,10 @@ def test_a_worker_that_stands_still_in_a_transaction_does_not_keep_its_runs(post
         assert ended(process) == 0
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="how others are told apart is Linux's way")
-def test_a_process_that_has_ended_is_dead_even_if_nobody_has_asked_how():
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="identifying other processes is specific to Linux"
+)
+def test_a_process_that_has_ended_is_dead_even_if_it_has_not_been_waited_for():
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     owner = f"{process_name(process.pid)}:holder/run"
     assert not is_dead(owner)
@@ -169,7 +171,7 @@ def test_a_process_that_has_ended_is_dead_even_if_nobody_has_asked_how():
     assert is_dead(owner)
 
 
-def test_of_two_processes_that_start_one_goes_on(new_scene: Callable[..., Scene]):
+def test_of_several_processes_that_start_one_resumes_the_run(new_scene: Callable[..., Scene]):
     scene = new_scene(tool_seconds=0.05)
     process = context().Process(target=say_in_process, args=(scene, None))
     process.start()
@@ -186,7 +188,7 @@ def test_of_two_processes_that_start_one_goes_on(new_scene: Callable[..., Scene]
     assert check(scene, before).epoch == 2
 
 
-def test_a_run_that_lives_elsewhere_is_left_alone(new_scene: Callable[..., Scene]):
+def test_a_run_of_a_living_process_is_left_alone(new_scene: Callable[..., Scene]):
     scene = new_scene(tool_seconds=0.1)
     process = context().Process(target=say_in_process, args=(scene, None))
     process.start()

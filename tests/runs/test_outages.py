@@ -1,4 +1,4 @@
-"""A database that goes away under load, and machines whose clocks are wrong."""
+"""A database that stops under load, and machines whose clocks are wrong."""
 
 import asyncio
 import shutil
@@ -60,7 +60,7 @@ from multi_llm_chat.testing.simulator.request_log import RecordedRequest
 
 pytestmark = pytest.mark.fault
 
-#: How long the database is away, each time; the last is longer than the store's own patience.
+#: How long each outage lasts; the last is longer than the store's own timeout.
 OUTAGES = (0.0, 0.0, 0.0, 0.0, 40.0) if SLOW else (0.0, 0.0)
 
 
@@ -76,7 +76,7 @@ def own_server() -> Iterator[Path]:
 
 async def _drive_all(scene: Scene, store: Store, runs: list[str]) -> list[object]:
     async with provider(scene) as speaker:
-        # With a limit that nobody reaches: what is counted there must come through the outage as well.
+        # With a limit that is never reached: its counts must survive the outage as well.
         resolve = resolver(scene, speaker, rates={speaker.name: RateSettings(requests=1_000_000)})
         host = RunHost(store)
         drives = (drive_run(host, run_id, resolve) for run_id in runs)
@@ -89,7 +89,7 @@ def test_runs_wait_for_a_database_that_comes_back(own_server: Path, tmp_path: Pa
     outage = threading.Thread()
 
     def away(request: RecordedRequest) -> Say:
-        """The server is restarted while the model speaks, each time in another round."""
+        """Restart the server while the model answers, each time in another round."""
         nonlocal asked, outage
         if asked < len(OUTAGES):
             if outage.is_alive():
@@ -114,7 +114,7 @@ def test_runs_wait_for_a_database_that_comes_back(own_server: Path, tmp_path: Pa
 
 
 class Outage:
-    """Ends the server when the model gets its second request, once."""
+    """Stops the server once, when the model gets its second request."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -141,7 +141,7 @@ def test_an_answer_that_somebody_watches_waits_for_a_stopped_database(
 
             def watch(event: Event) -> None:
                 note_event(scene, event)
-                if isinstance(event, RunWaiting):  # the store's own patience is over
+                if isinstance(event, RunWaiting):  # the store's own timeout is over
                     starting.append(threading.Thread(target=start_again, args=(own_server,)))
                     starting[-1].start()
 
@@ -197,7 +197,7 @@ def test_a_follower_waits_for_a_stopped_database(own_server: Path, tmp_path: Pat
 
 
 class HaltingQueue:
-    """A queue whose server ends just before the run is queued."""
+    """A queue whose server stops just before the run is queued."""
 
     def __init__(self, engine: DbosQueue, folder: Path) -> None:
         self._engine = engine
@@ -215,7 +215,7 @@ def test_an_asker_and_its_worker_wait_while_the_database_restarts(own_server: Pa
     waits: list[str] = []
 
     def watch(event: Event) -> None:
-        if isinstance(event, RunWaiting):  # the store's own patience is over
+        if isinstance(event, RunWaiting):  # the store's own timeout is over
             waits.append(event.reason)
             start_again(own_server)
 
@@ -299,7 +299,7 @@ with open_store(sys.argv[1]) as store:
 
 @pytest.fixture(params=[3600, -3600], ids=["an hour ahead", "an hour behind"])
 def wrong_clock(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., tuple[int, str]]:
-    """Runs a program whose clock is wrong."""
+    """Return a function that runs a program whose clock is wrong."""
     compiler = shutil.which("cc")
     if compiler is None or sys.platform != "linux":
         pytest.skip("a wrong clock needs a C compiler")
@@ -315,8 +315,8 @@ def wrong_clock(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[...,
             [sys.executable, "-c", program, *words],
             env={"LD_PRELOAD": str(library)}, check=True, capture_output=True, text=True,
         )  # fmt: skip
-        clock, _, told = done.stdout.partition(" ")
-        return int(clock), told.strip()
+        clock, _, printed = done.stdout.partition(" ")
+        return int(clock), printed.strip()
 
     return run
 
@@ -327,9 +327,9 @@ def test_a_lease_is_as_long_as_the_database_says(
     with open_store(postgres) as store:
         held, free = begin(store, 1), begin(store, 2)
         assert store.run(take_run, held, "right", 60_000) is not None
-        clock, told = wrong_clock(TAKE, postgres, held, free)
+        clock, printed = wrong_clock(TAKE, postgres, held, free)
         assert abs(clock - time.time()) > 3000
-        assert told == "[False, True]"
+        assert printed == "[False, True]"
         left = store.run(run_info, free).lease_left_ms
         assert left is not None
         assert 0 < left <= 60_000

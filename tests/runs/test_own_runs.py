@@ -54,7 +54,7 @@ from multi_llm_chat.testing.simulator.request_log import RecordedRequest
 
 KILLED = -signal.SIGKILL
 POINTS = 100 if SLOW else 8
-#: About as many transactions as a run has.
+#: About the number of a run's transactions.
 TRANSACTIONS = 20
 
 
@@ -100,7 +100,7 @@ def _ask(scene: Scene, kill: Kill | None) -> None:
 
 
 def _resume(scene: Scene, kill: Kill | None) -> None:
-    """Read what is resumed to its end; the kinds of its events are noted, too."""
+    """Resume, and read the events to the end; record their kinds."""
     with open_killing(scene.place, kill) as store, service_of(scene, store) as service:
         for event in service.resume():
             note_event(scene, event)
@@ -143,7 +143,7 @@ def _statuses(scene: Scene) -> list[str]:
 
 
 def _check_resumed(notes: list[str], *, is_running: bool) -> None:
-    """Check what one program noted that resumed: a run that was not over, or nothing."""
+    """Check the notes of a program that resumed: it resumed an unfinished run, or nothing."""
     kept = [line.removeprefix("resumed ") for line in notes if line.startswith("resumed")]
     assert kept[-1] == "MessageFinished"
     if is_running:
@@ -260,7 +260,7 @@ def test_retry_continues_an_interrupted_answer(
             assert done
             events = read(service.retry())
             assert kinds(events)[0] == "RunResumed"
-            # The call that was cut off is made again, a finished one is not.
+            # The interrupted call runs again, a finished one does not.
             assert len(server.requests) - asked == len(WORDS) - done
         assert check(scene, before).epoch == 2
 
@@ -286,7 +286,7 @@ SMALL = Settings(context=ContextSettings(windows={"*": 6_000}))
 
 
 def _long(store: Store) -> None:
-    """A conversation that does not fit the window."""
+    """Return a conversation that does not fit the window."""
     store.run(create, identifier=CONVERSATION)
     for number in range(12):
         words = f"number {number} " + "word " * 600
@@ -298,7 +298,7 @@ def _cuts(events: Sequence[Event]) -> list[HistoryCompressed]:
 
 
 def _opened(stream: EventStream, gate: Gate) -> EventStream:
-    """The stream; the gate is opened when the run is followed."""
+    """Read the stream; open the gate when the run is followed."""
 
     async def produce(sink: EventSink) -> None:
         async for event in stream:
@@ -309,7 +309,7 @@ def _opened(stream: EventStream, gate: Gate) -> EventStream:
 
 
 @pytest.mark.parametrize("attaches", [True, False], ids=["attach", "follow"])
-def test_a_followed_run_tells_how_it_was_cut_and_the_next_request_starts_there(
+def test_a_followed_run_reports_how_it_was_compressed_and_the_next_request_starts_there(
     new_place: Callable[[], str], tmp_path: Path, read: Read, attaches: bool
 ):
     gate = Gate(after_frames=2)
@@ -347,7 +347,7 @@ def _ask_at_length(scene: Scene, kill: Kill) -> None:
 
 
 @pytest.mark.fault
-def test_a_resumed_run_tells_how_it_was_cut_and_the_next_request_starts_there(
+def test_a_resumed_run_reports_how_it_was_compressed_and_the_next_request_starts_there(
     new_scene: Callable[..., Scene], read: Read
 ):
     scene = new_scene()

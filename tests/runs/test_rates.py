@@ -1,4 +1,4 @@
-"""What may be asked of a provider holds for answers that somebody is looking at, too."""
+"""Rate limits also apply to answers that a user is watching."""
 
 import asyncio
 import threading
@@ -22,7 +22,7 @@ from multi_llm_chat.store import Store, open_store
 from multi_llm_chat.store.rates import RateLimit, admit, close_rate
 from multi_llm_chat.testing.simulator import Say, Simulator, Status, always
 
-#: A request each 100 ms, five at once.
+#: A request every 100 ms, bursts of five.
 RATE = RateSettings(requests=600, burst=0.5)
 #: Longer than any test waits, in milliseconds.
 LONG_MS = 600_000
@@ -54,22 +54,22 @@ def delays(events: list[Event]) -> list[RunWaiting]:
 
 
 def stop_plainly(service: ChatService) -> list[Event]:
-    """Ask, and stop the answer when it tells that it waits."""
-    told: list[Event] = []
+    """Send a message, and stop the answer when an event says that it waits."""
+    events: list[Event] = []
     for event in service.process_message("Hello?"):
-        told.append(event)
+        events.append(event)
         if delays([event]):
             service.stop()
-    return told
+    return events
 
 
 async def _stop(service: ChatService) -> list[Event]:
-    told: list[Event] = []
+    events: list[Event] = []
     async for event in service.process_message("Hello?"):
-        told.append(event)
+        events.append(event)
         if delays([event]):
             service.stop()
-    return told
+    return events
 
 
 def stop_async(service: ChatService) -> list[Event]:
@@ -77,7 +77,7 @@ def stop_async(service: ChatService) -> list[Event]:
 
 
 @pytest.mark.parametrize("stop", [stop_plainly, stop_async], ids=["plain", "async"])
-def test_an_answer_that_waits_for_its_turn_tells_so_and_can_be_stopped(
+def test_an_answer_that_waits_for_its_turn_says_so_and_can_be_stopped(
     store: Store, stop: Callable[[ChatService], list[Event]]
 ):
     with Simulator(always(Say("Hello."))) as server:
@@ -85,13 +85,13 @@ def test_an_answer_that_waits_for_its_turn_tells_so_and_can_be_stopped(
         store.run(admit, key, RateLimit(600), 1)
         store.run(close_rate, key, LONG_MS)
         with service_of(server, store) as service:
-            told = stop(service)
+            events = stop(service)
         assert len(server.requests) == 0
-    (delayed,) = delays(told)
+    (delayed,) = delays(events)
     assert "the limit of openai-chat is used up" in delayed.text
     assert LONG_MS / 2000 < (delayed.until or 0) - time.time() <= LONG_MS / 1000 + 1
-    assert isinstance(told[-2], RunFinished)
-    assert told[-2].stop_reason == "cancelled"
+    assert isinstance(events[-2], RunFinished)
+    assert events[-2].stop_reason == "cancelled"
 
 
 def test_a_provider_that_wants_everybody_to_wait_is_left_alone_by_the_next_answer(store: Store):
@@ -135,7 +135,7 @@ def test_several_answers_on_one_key_stay_within_its_limit(store: Store):
     stay_within(asked, RATE)
 
 
-def test_an_answer_goes_on_where_nothing_can_be_counted_and_a_worker_waits(store: Store):
+def test_an_answer_continues_if_nothing_can_be_counted_and_a_worker_waits(store: Store):
     question = CallModel((), offer_tools=False, options=Options(), iteration=0)
     limits = {"openai-chat": RateLimit(600)}
     with provider(Scene("", "http://127.0.0.1:1", "")) as speaker:

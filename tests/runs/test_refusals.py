@@ -1,6 +1,6 @@
-"""A store that refuses at each write of a run with two rounds of three parallel tools, and then accepts again or is gone.
+"""A store that refuses each write of a run with two rounds of three parallel tools, and then accepts again or is lost.
 
-The quick profile takes a part of the writes, so that all phases, endings and readers meet all kinds together.
+The quick profile covers a part of the writes, so that all phases, endings and readers together cover all kinds.
 """
 
 import random
@@ -49,18 +49,18 @@ pytestmark = pytest.mark.fault
 
 KILLED = -9
 STEP = 1 if SLOW else 5
-#: How many workers are refused before one that is not finishes their runs. Each may cost an unfinished run one attempt,
-#: and a run that was attempted five times without any progress is given up.
+#: How many workers are refused before one that is not refused finishes their runs.
+#: Each may cost an unfinished run one attempt, and a run fails after five attempts without progress.
 REFUSED_WORKERS = 3
 
 
 def _seconds(chance: random.Random) -> float:
-    """How long the store refuses: mostly a moment, sometimes long."""
+    """Return how long the store refuses: mostly a moment, sometimes long."""
     return chance.choice([0.1, 0.1, 0.1, 0.3, 0.3, 1.0, 3.0, 10.0] if SLOW else [0.1, 0.2])
 
 
 def _refusals(number: int) -> list[tuple[Refusal, Way]]:
-    """The ways in which a write is refused: all of them, or the next one in turn."""
+    """Return the ways in which a write is refused: all of them, or the next one in turn."""
     chance = random.Random(number)
     every: list[tuple[Refusal, Way]] = [
         (Refusal(number, phase, _seconds(chance), kills), way)
@@ -125,7 +125,7 @@ def test_a_commit_whose_answer_is_lost_is_made_once(new_scene: Callable[[], Scen
 
 
 def _follow(scene: Scene, process: BaseProcess, way: Way) -> str:
-    """Follow the run of the process from here; how that ended: "nothing" if there was none to follow."""
+    """Follow the process's run from here; return how that ended: "nothing" if there was none to follow."""
     with open_store(scene.place) as store:
         while not store.run(list_runs, None):
             process.join(0.005)
@@ -143,7 +143,7 @@ def _follow(scene: Scene, process: BaseProcess, way: Way) -> str:
 
 
 def _is_over(scene: Scene) -> bool:
-    """Whether the run has ended in the store; its process may have been killed behind that."""
+    """Return whether the run has ended in the store; its process may have been killed after that."""
     with open_store(scene.place) as store:
         return [info.status for info in store.run(list_runs, None)] == ["done"]
 
@@ -178,7 +178,7 @@ def queue(postgres_server: str) -> Iterator[tuple[str, DbosQueue]]:
 
 
 def _work_while_refused(scene: Scene, engine: str, refusal: Refusal | None) -> None:
-    """A worker whose store refuses."""
+    """Run a worker whose store refuses."""
     with open_interrupted(scene.place, Refusing(scene.place, refusal)) as store:
         serve_queue(scene, store, engine)
 
@@ -210,7 +210,7 @@ def test_workers_wait_for_a_store_that_refuses(
             last.start()
             while any(store.run(run_info, run).status == "running" for run in runs):
                 last.join(0.05)
-                assert last.is_alive(), "a worker ended whom nobody had stopped"
+                assert last.is_alive(), "a worker ended although it was not stopped"
             last.terminate()
             assert ended(last) in {0, -signal.SIGTERM}
             assert {store.run(run_info, run).status for run in runs} == {"done"}

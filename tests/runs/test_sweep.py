@@ -1,6 +1,6 @@
 """SIGKILL before, inside and after every transaction of a run with two rounds of three parallel tools.
 
-The quick profile takes a part of the transactions, so that before, inside and after together meet all kinds.
+The quick profile covers a part of the transactions, so that before, inside and after together cover all kinds.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def test_a_run_that_is_not_killed_has_everything(new_scene: Callable[[], Scene])
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_a_run_killed_at_any_transaction_goes_on(new_scene: Callable[[], Scene], phase: Phase):
+def test_a_run_killed_at_any_transaction_is_resumed(new_scene: Callable[[], Scene], phase: Phase):
     number = 1 + PHASES.index(phase) % STEP
     while True:
         scene = new_scene()
@@ -46,7 +46,7 @@ def test_a_run_killed_at_any_transaction_goes_on(new_scene: Callable[[], Scene],
 
 
 @pytest.mark.parametrize("phase", PHASES if SLOW else ("inside",))
-def test_a_run_killed_again_while_it_is_resumed_goes_on(
+def test_a_run_killed_again_while_it_is_resumed_is_finished(
     new_scene: Callable[[], Scene], phase: Phase
 ):
     for first in range(2, TRANSACTIONS, 2) if SLOW else (7,):

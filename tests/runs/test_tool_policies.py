@@ -1,4 +1,4 @@
-"""Tools that hang, fork, tell too much, or are run again, within runs that are kept."""
+"""Tools that hang, fork, return too much, or run again, in persisted runs."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ def scene(model: Simulator, tmp_path: Path) -> Scene:
 
 @pytest.fixture
 def left(tmp_path: Path) -> Iterator[Callable[[], list[int]]]:
-    """The processes that tools have left behind, which are ended in the end."""
+    """Return the processes that tools have left behind; they are killed at the end."""
     folder = tmp_path / "left"
     folder.mkdir()
 
@@ -51,7 +51,7 @@ def _drive(scene: Scene, tools: ToolRegistry) -> None:
 
 
 def _misbehave(scene: Scene) -> None:
-    """Go on with a run whose tools hang, hold pipes open, and tell a hundred megabytes."""
+    """Resume a run whose tools hang, hold pipes open, and return a hundred megabytes."""
     tools = ToolRegistry()
     folder = Path(scene.ledger).parent / "left"
 
@@ -75,7 +75,7 @@ def _misbehave(scene: Scene) -> None:
     _drive(scene, tools)
 
 
-def test_tools_that_hang_fork_and_tell_too_much_hold_up_neither_the_run_nor_its_process(
+def test_tools_that_hang_fork_and_return_too_much_block_neither_the_run_nor_its_process(
     scene: Scene, left: Callable[[], list[int]]
 ):
     with open_store(scene.place) as store:
@@ -83,19 +83,19 @@ def test_tools_that_hang_fork_and_tell_too_much_hold_up_neither_the_run_nor_its_
         assert run_process(_misbehave, scene) == 0
         assert only(store).status == "done"
         assert text_of(store.run(path, "talk")[-1]) == WORDS[2]
-        told = [str(each.content) for each in results(store)]
+        contents = [str(each.content) for each in results(store)]
         kept = [str(call.result) for call in store.run(calls, run_id)]
-    assert len(told) == 2 * len(NAMES)
-    for at, words in enumerate(told):
+    assert len(contents) == 2 * len(NAMES)
+    for at, words in enumerate(contents):
         assert ("did not finish within" in words) == (NAMES[at % 3] != "sign")
-    assert all(len(words) < 100_000 for words in (*told, *kept))
+    assert all(len(words) < 100_000 for words in (*contents, *kept))
     for number in left():
-        os.kill(number, 0)  # they live on, and nobody waited for them
+        os.kill(number, 0)  # they are still alive: the run did not wait for them
     assert len(left()) == 2
 
 
 def _fork(scene: Scene) -> None:
-    """Go on with a run as the one who does so for this file, whose tool forks and then ends the process."""
+    """Resume a run as the holder of the file's runner lock; its tool forks and then kills the process."""
     tools = ToolRegistry()
     folder = Path(scene.ledger).parent / "left"
 
@@ -118,7 +118,7 @@ def _fork(scene: Scene) -> None:
 
 
 @pytest.mark.filterwarnings("default::DeprecationWarning")  # forking with threads is what is tested
-def test_a_child_that_a_tool_has_forked_does_not_keep_others_from_going_on(
+def test_a_child_that_a_tool_has_forked_does_not_keep_others_from_resuming(
     scene: Scene, left: Callable[[], list[int]]
 ):
     with open_store(scene.place) as store:

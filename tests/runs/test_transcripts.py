@@ -1,4 +1,4 @@
-"""What models were sent is kept, in memory and in the store, so that the next request begins with it (SPEC 2.9)."""
+"""Sent requests are kept, in memory and in the store, so that the next request begins with them (SPEC 2.9)."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ def tools() -> ToolRegistry:
 
 
 def answer(request: RecordedRequest) -> Reply:
-    """A call behind a message of the user, and then an answer."""
+    """Reply to a user message with a call, and then with an answer."""
     is_answered = request.number % 2 == 1
     return Say(WORDS) if is_answered else Say(calls=[Call("look", {"at": request.number})])
 
@@ -68,7 +68,7 @@ def service(
 
 
 def check_prefixes(requests: Sequence[RecordedRequest]) -> None:
-    """Each request has the messages of the one before it, up to its last one."""
+    """Check that each request has the messages of the previous one, except its last one."""
     for before, after in pairwise(requests):
         key = next(name for name in ("messages", "input", "contents") if name in before.body)
         sent: list[Any] = before.body[key][:-1]
@@ -101,7 +101,7 @@ def test_a_conversation_continues_behind_what_was_sent(tmp_path: Path, opens_ane
                 store.close()
                 store = open_store(place)
                 chat = service(simulators, store, identifier, "Be kind.")
-            # What a program cannot find out from the history alone: when the prompt was changed.
+            # The history alone does not show when the prompt was changed.
             if number == 4:
                 chat.configure(system_prompt="Be brief.")
             events = list(chat.process_message(f"@all question {number}: {WORDS}"))
@@ -126,7 +126,7 @@ def test_rows_are_appended_and_not_written_again(tmp_path: Path) -> None:
             found = connection.execute("SELECT length(content) FROM transcripts ORDER BY key")
             sizes = [size for (size,) in found]
     assert len(sizes) == 24
-    # A row has what its request added, however long the conversation is.
+    # A row has only what its request added, however long the conversation is.
     assert sizes[-2] < 1.05 * sizes[4]
     assert sizes[-1] < 1.05 * sizes[5]
     assert sum(sizes) < 3 * len(simulator.requests[-1].content) + 24 * 1500

@@ -1,4 +1,4 @@
-"""How a wait for the store ends: the store accepts again, the user stops, the program leaves, or patience is over."""
+"""How a wait for the store ends: the store accepts again, the user stops, the program ends, or the timeout is over."""
 
 import asyncio
 import sqlite3
@@ -43,7 +43,7 @@ from multi_llm_chat.store import RunInfo, calls, list_runs, open_store, path
 from multi_llm_chat.testing.simulator import Say
 from multi_llm_chat.testing.simulator.request_log import RecordedRequest
 
-#: Seconds of patience of those who do not wait.
+#: A short timeout in seconds.
 SHORT = 0.2
 
 
@@ -71,7 +71,7 @@ class Trouble:
     def ask(
         self, read: Read, on_event: Callable[[Event], object] = lambda _event: None
     ) -> list[Event]:
-        """Ask; ``on_event`` gets each event before its reader does."""
+        """Send a message; ``on_event`` gets each event before its reader does."""
         return read(_observed(self.service.process_message("In order?"), on_event))
 
     def run(self) -> RunInfo:
@@ -104,7 +104,7 @@ def trouble(
     seconds: float | None = None,
     patience: float | None = None,
 ) -> Generator[Trouble]:
-    """The store refuses from the moment in which the model has got this request, for so long; None for ever."""
+    """Let the store refuse from the model's receipt of this request on, for so many seconds; None means for ever."""
     place = str(tmp_path / "c.db")
     refusing = Refusing(place, None)
 
@@ -147,7 +147,7 @@ def test_patience_ends_and_no_further_tool_runs(tmp_path: Path, read: Read, requ
         assert "--no-store" in failed.error.message
         assert isinstance(last, MessageFinished)
         assert last.failed == ("robot",)
-        # Of what was said before, everything was shown; what is not saved does not pass for saved.
+        # All earlier text was shown; nothing unsaved is shown as saved.
         deltas = "".join(event.text for event in events if isinstance(event, TextDelta))
         assert deltas == "".join(WORDS[: request_number + 1])
         finished = [event for event in events if isinstance(event, TurnFinished)]
@@ -155,7 +155,7 @@ def test_patience_ends_and_no_further_tool_runs(tmp_path: Path, read: Read, requ
         assert sum(executions(made.scene).values()) == len(NAMES) * min(request_number, 2)
         assert not made.service.is_saved
         assert made.service.answering == ()
-        # The store accepts again: what was left is written in the background.
+        # The store accepts again: the remaining writes happen in the background.
         made.refusing.allow()
         _background_writes()
         assert made.service.is_saved
@@ -208,7 +208,7 @@ def test_stop_ends_the_wait(tmp_path: Path, read: Read, request_number: int):
         assert made.store.run(path, CONVERSATION) == list(made.service.turns)
 
 
-def test_a_run_goes_on_when_the_store_accepts_again(tmp_path: Path, read: Read):
+def test_a_run_continues_when_the_store_accepts_again(tmp_path: Path, read: Read):
     with trouble(tmp_path, request=1, seconds=SHORT) as made:
         events = made.ask(read)
         assert any(map(_is_wait, events))
@@ -301,7 +301,7 @@ async def _all(stream: EventStream) -> list[Event]:
 
 @pytest.mark.parametrize("steps", range(2, 12))
 def test_stop_works_from_the_first_step_of_an_action(tmp_path: Path, steps: int):
-    """While the conversation is read, while the message is saved, and afterwards."""
+    """While the conversation is loaded, while the message is saved, and afterwards."""
 
     async def ask_and_stop(service: ChatService) -> list[Event]:
         reading = asyncio.create_task(_all(service.process_message("Go.")))

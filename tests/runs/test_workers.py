@@ -45,9 +45,9 @@ from multi_llm_chat.tools import ToolRegistry
 
 pytestmark = pytest.mark.fault
 
-#: How many runs a worker has that dies.
+#: The number of runs of a worker that dies.
 EIGHT = 8
-#: A request each 100 ms, five at once.
+#: A request every 100 ms, bursts of five.
 RATE = RateSettings(requests=600, burst=0.5)
 
 
@@ -70,14 +70,14 @@ def scene(postgres: str, model: Simulator, tmp_path: Path) -> Scene:
 
 
 async def finished(store: Store, runs: list[str]) -> list[str]:
-    """Follow all runs to their ends; how each ended."""
+    """Follow all runs to their ends; return how each ended."""
     streams = await asyncio.gather(*(stream_of(store, run_id) for run_id in runs))
     assert all("".join(words_by_turn(each).values()) == "".join(WORDS) for each in streams)
     return [store.run(run_info, run_id).status for run_id in runs]
 
 
 def _clock(transaction: Transaction) -> int:
-    """The database's time in milliseconds."""
+    """Return the database's time in milliseconds."""
     ((now,),) = transaction.rows(f"SELECT {transaction.clock}")
     return now
 
@@ -88,7 +88,7 @@ def test_a_killed_workers_runs_are_all_done_by_another_soon_after_its_lease(
     gate = Gate(after_frames=2)
 
     def held(request: RecordedRequest) -> Say:
-        """Eight answers stop in their midst until their worker is dead."""
+        """Hold eight answers in the middle until their worker is dead."""
         said = rounds(request)
         return said.having(faults=[gate]) if request.number < EIGHT else said
 
@@ -111,12 +111,12 @@ def test_a_killed_workers_runs_are_all_done_by_another_soon_after_its_lease(
         check_all(scene, store, runs)
     took_ms = max(info.ended_ms or 0 for info in infos) - killed_ms
     assert took_ms > 0
-    if SLOW:  # where nothing else runs beside it
+    if SLOW:  # in a process where nothing else runs
         assert took_ms <= scene.lease * 1000 + 5_000
 
 
 class DyingQueue:
-    """A queue whose janitor dies while it takes over the Nth run: what was queued of it is gone, and nothing is new."""
+    """A queue whose janitor dies while it takes over the Nth run: the run's old queue entry is gone, and there is no new one."""
 
     def __init__(self, engine: DbosQueue, number: int) -> None:
         self._engine = engine
@@ -135,7 +135,7 @@ def _die_while_queueing(place: str, engine: str) -> None:
         queue_orphans(store, DyingQueue(DbosQueue(engine), EIGHT // 2), grace_ms=0)
 
 
-def _die_while_looking(place: str, engine: str) -> None:
+def _die_while_reading(place: str, engine: str) -> None:
     del engine
 
     def look(transaction: Transaction) -> None:
@@ -146,16 +146,16 @@ def _die_while_looking(place: str, engine: str) -> None:
         store.run(look)
 
 
-def test_what_a_janitor_that_was_killed_in_a_takeover_has_left_another_takes_over(
+def test_another_janitor_completes_the_takeover_of_a_killed_one(
     scene: Scene, engine: str, queue: DbosQueue
 ):
-    scene = replace(scene, lease=LEASE)  # a lease that no living worker loses
+    scene = replace(scene, lease=LEASE)  # a lease long enough that no living worker loses it
     with open_store(scene.place) as store:
         runs = [begin(store, number) for number in range(EIGHT)]
         for run_id in runs:
-            # Taken by a worker that is no more, with nothing in the queue: only a janitor brings it back.
+            # Taken by a dead worker, and not in the queue: only a janitor recovers it.
             assert store.run(take_run, run_id, "nowhere:1:dead", 1) is not None
-        for janitor in (_die_while_looking, _die_while_queueing):
+        for janitor in (_die_while_reading, _die_while_queueing):
             assert run_process(janitor, scene.place, engine) == -signal.SIGKILL
         with workers(1, scene, engine):
             assert asyncio.run(finished(store, runs)) == ["done"] * EIGHT
@@ -163,7 +163,7 @@ def test_what_a_janitor_that_was_killed_in_a_takeover_has_left_another_takes_ove
         check_all(scene, store, runs)
 
 
-def test_a_worker_that_is_told_to_end_finishes_or_gives_back(
+def test_a_worker_that_is_asked_to_stop_finishes_or_returns_its_runs(
     scene: Scene, engine: str, queue: DbosQueue
 ):
     with open_store(scene.place) as store, workers(1, scene, engine) as (first,):
@@ -212,7 +212,7 @@ def test_a_run_that_somebody_has_is_not_queued(scene: Scene, queue: DbosQueue):
         assert queue_orphans(store, queue, grace_ms=60_000) == 0
 
 
-def test_an_engine_that_cannot_be_reached_is_told_without_its_password():
+def test_the_error_for_an_unreachable_engine_does_not_show_its_password():
     with pytest.raises(StoreError, match="mlc migrate") as caught:
         DbosQueue("postgresql://somebody:secret@127.0.0.1:1/nowhere")
     assert "secret" not in str(caught.value)
@@ -220,7 +220,7 @@ def test_an_engine_that_cannot_be_reached_is_told_without_its_password():
 
 
 class DyingWorker(Worker):
-    """A worker that is killed when it has taken a run from the queue, before it has begun it."""
+    """A worker that is killed after it has taken a run from the queue, before it starts it."""
 
     async def _drive(self) -> None:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Workers in processes of their own, on one Postgres: conversations in one database, the queue in another."""
+"""Workers in separate processes, on one Postgres: conversations in one database, the queue in another."""
 
 import asyncio
 import signal
@@ -21,7 +21,7 @@ from multi_llm_chat.store import Store, append, begin_run, calls, create, open_s
 
 
 def new_database(server: str) -> str:
-    """An empty database of its own; its address."""
+    """Create an empty database; return its address."""
     name = f"engine_{uuid4().hex}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())
@@ -29,14 +29,14 @@ def new_database(server: str) -> str:
 
 
 def new_engine(server: str) -> str:
-    """A database for the queue, ready to be used; its address."""
+    """Create a database for the queue, ready to be used; return its address."""
     address = new_database(server)
     migrate_engine(address)
     return address
 
 
 def work(scene: Scene, engine: str, rate: RateSettings | None = None) -> None:
-    """What a worker process does; SIGTERM ends it in good order."""
+    """Run a worker process; SIGTERM shuts it down cleanly."""
     with open_store(scene.place) as store:
         serve_queue(scene, store, engine, rate)
 
@@ -79,7 +79,7 @@ def workers(
 
 
 def begin(store: Store, number: int, words: str = "In order?") -> str:
-    """Ask in a conversation of its own; nobody answers yet."""
+    """Begin a run in a new conversation; it is not queued yet."""
     conversation = f"talk-{number}"
     store.run(create, identifier=conversation)
     store.run(append, conversation, [Turn("user", (Text(words),), id="q")])
@@ -87,14 +87,14 @@ def begin(store: Store, number: int, words: str = "In order?") -> str:
 
 
 def submit(store: Store, engine: DbosQueue, number: int) -> str:
-    """Ask, and put the answer into the queue."""
+    """Begin a run, and put it into the queue."""
     run_id = begin(store, number)
     engine.enqueue(run_id)
     return run_id
 
 
 def check_all(scene: Scene, store: Store, runs: list[str]) -> None:
-    """Everything that must hold for runs, each in a conversation of its own."""
+    """Check everything that must hold for runs, each in its own conversation."""
     ran = executions(scene)
     for run_id in runs:
         info = store.run(run_info, run_id)
@@ -107,10 +107,10 @@ def check_all(scene: Scene, store: Store, runs: list[str]) -> None:
 
 
 def stay_within(asked: list[float], rate: RateSettings) -> None:
-    """Requests that came at these moments are never more than the limit and one burst, in any time."""
+    """Check that requests at these moments never exceed the limit plus one burst, in any interval."""
     a_second = (rate.requests or 0) / 60
     burst = a_second * rate.burst
-    on_the_way = 0.3  # seconds between the permission and the arrival, at most
+    on_the_way = 0.3  # the maximum seconds between the permission and the arrival
     for first, began in enumerate(asked):
         for last, end in enumerate(asked[first:], first):
             assert last - first + 1 <= burst + a_second * (end - began + on_the_way) + 1

@@ -1,4 +1,4 @@
-"""Any value becomes a valid schema of an object."""
+"""Any value becomes a valid object schema."""
 
 import copy
 import json

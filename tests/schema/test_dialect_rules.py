@@ -1,4 +1,4 @@
-"""What each dialect refuses in a schema never reaches it. The judges here share no code with it."""
+"""Requests never contain schema features that their dialect refuses. The validators here share no code with the projection."""
 
 import re
 import warnings
@@ -29,7 +29,7 @@ from multi_llm_chat.schema.dialect_rules import (
 from multi_llm_chat.schema.tool_schema import project_schema
 
 with warnings.catch_warnings():
-    # The library's source has an invalid escape sequence, which is an error under our settings.
+    # The library's source has an invalid escape sequence, which is an error in our configuration.
     warnings.simplefilter("ignore")
     from google.genai import types as google_types
 
@@ -40,7 +40,7 @@ FEWER = settings(max_examples=max(settings().max_examples // 2, 15))
 
 
 def every(schema: Any) -> Iterator[Any]:
-    """The schema and all schemas inside it."""
+    """Yield the schema and all schemas inside it."""
     yield schema
     if isinstance(schema, bool):
         return
@@ -160,7 +160,7 @@ def judge_mistral(root: Any) -> None:
 
 
 class ToolProperty(msgspec.Struct, forbid_unknown_fields=True):
-    """Ollama's own structure, of which nothing that we send may be lost."""
+    """Ollama's own structure, which must keep everything that we send."""
 
     anyOf: "list[ToolProperty]" = []
     type: str | list[str] = ""
@@ -233,7 +233,7 @@ def test_no_schema_breaks_a_rule_of_its_dialect(schema: Any) -> None:
 
 
 def property_of(schema: Any, rules: SchemaRules) -> Any:
-    """The projection of a property with this schema."""
+    """Return the projection of a property with this schema."""
     root = {"type": "object", "properties": {"p": schema}, "required": ["p"]}
     return project_schema(root, rules).schema["properties"]["p"]
 

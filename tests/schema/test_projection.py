@@ -1,4 +1,4 @@
-"""What holds for the projection to every dialect."""
+"""Properties of the projection to every dialect."""
 
 import copy
 import json
@@ -71,7 +71,7 @@ def test_writing_into_a_projection_is_not_noticed_by_the_next(name: str) -> None
 
 
 def _scribble(node: Any) -> None:
-    """Write over everything that can be written to."""
+    """Overwrite everything that is mutable."""
     inner: list[Any] = cast("list[Any]", node) if isinstance(node, list) else [*node.values()]
     for item in inner:
         if isinstance(item, dict | list):
@@ -133,7 +133,7 @@ def _object(data: st.DataObject, schema: dict[str, Any], depth: int) -> Any:
 
 
 def as_json_schema(schema: Any) -> Any:
-    """Say Gemini's ``nullable`` in JSON Schema."""
+    """Express Gemini's ``nullable`` in JSON Schema."""
     if isinstance(schema, list):
         return [as_json_schema(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
@@ -197,7 +197,7 @@ def _containers(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 def typed_schemas() -> st.SearchStrategy[Any]:
-    """Schemas that name their types, with alternatives standing alone."""
+    """Draw schemas that name their types, with alternatives on their own."""
     strings = st.fixed_dictionaries(
         {"type": st.sampled_from(["string", ["string", "null"]])},
         optional={"format": st.just("uri"), "minLength": st.integers(0, 3), "default": values},

@@ -1,4 +1,4 @@
-"""Tool definitions in anybody's form are read as ours."""
+"""Tool definitions in any library's form are read as ours."""
 
 import copy
 from types import SimpleNamespace
@@ -29,7 +29,7 @@ EXPECTED = ToolDefinition("weather", "Tells the weather.", SCHEMA)
 
 
 class Model:
-    """A tool as the providers' libraries have them: dumped by its own method."""
+    """A tool as in the providers' libraries: its own method dumps it."""
 
     def __init__(self, fields: dict[str, Any]) -> None:
         self.fields = fields

@@ -1,8 +1,8 @@
-"""Which tests show each heading and each row of the five seeds, and where SPEC decides against a seed.
+"""Which tests cover each heading and each row of the five seeds, and where SPEC overrides a seed.
 
 ``rows.txt`` has a line for every row of the documents (list items, table rows, code blocks, sentences), in their order: the hash of
 its words, a label, and the tests that fail when the feature breaks; ``= …`` names a deviation, ``-…`` says that the row is
-no feature (a caption, a file, work to do, a reference, the state before). It holds none of the documents' words.
+no feature (a caption, a file, work to do, a reference, the state before). It contains none of the documents' text.
 
 ``SEEDS_FOLDER=… pytest tests/seeds/test_manifest.py`` also compares headings and rows with the documents themselves.
 """
@@ -30,7 +30,7 @@ NAMES = "seeds/test_seed_names.py"
 HOOKS = "compat/test_hooks.py"
 PLUGINS = "agent/test_plugins.py"
 
-#: The files of tests by their names in ``rows.txt``.
+#: The test files by their names in ``rows.txt``.
 FILES = {
     "S000": S000,
     "S000T": S000T,
@@ -56,7 +56,7 @@ FILES = {
     "WEBUI": "web/test_seed_path.py",
 }
 
-#: Why a row is no feature.
+#: The reasons why a row is not a feature.
 NO_FEATURE = {"-caption", "-file", "-work", "-reference", "-before"}
 
 
@@ -71,7 +71,7 @@ class Row(NamedTuple):
 
 
 def read_rows(text: str) -> dict[str, list[Row]]:
-    """The rows by seed."""
+    """Read the rows by seed."""
     rows: dict[str, list[Row]] = {}
     seed = ""
     for line in text.splitlines():
@@ -91,7 +91,7 @@ def read_rows(text: str) -> dict[str, list[Row]]:
 
 ROWS = read_rows((TESTS / "seeds/rows.txt").read_text(encoding="utf-8"))
 
-#: By seed, its headings: the tests that show what stands below; none where it only describes work, files or effort.
+#: The headings of each seed, with the tests that cover the text below; none if it only describes work, files or effort.
 MANIFEST: dict[str, dict[str, tuple[str, ...]]] = {
     "000": {
         "Issue #80: ChatGPTProviderにおけるtoolsパラメータのマッピング実装": (f"{S000}::test_chatgpt_provider_call_api_with_tools",),
@@ -253,7 +253,7 @@ MANIFEST: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }  # fmt: skip
 
-#: Where the product does something else than a seed: the test that says so, and the section and sentence of SPEC.
+#: Where the product deviates from a seed: the test that says so, and the section and sentence of SPEC.
 DEVIATIONS: dict[str, tuple[str, str, str]] = {
     "call_api asks over Responses, not Chat Completions": (f"{S000}::test_chatgpt_provider_call_api_with_tools", "3", "`openai` (speaker `chatgpt`) | OpenAI Responses"),
     "arguments that are no JSON are not run as an empty object": (f"{S000}::test_invalid_tool_arguments_json", "1", "such a call is **never executed**; its result is an error the model can read"),
@@ -356,7 +356,7 @@ def test_no_row_is_missing(seed: str):
 
 
 def rows_of(text: str) -> Iterator[str]:
-    """A document's rows: code blocks whole, other lines one by one; without headings, rules and the heads of tables."""
+    """Return a document's rows: whole code blocks, other lines one by one; without headings, rules and table headers."""
     block: list[str] | None = None
     lines = text.splitlines()
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
@@ -376,12 +376,12 @@ def _is_head(line: str, following: str) -> bool:
 
 
 def digest(row: str) -> str:
-    """The first characters of the hash of a row's words."""
+    """Return the first characters of the hash of a row's words."""
     return hashlib.sha256(re.sub(r"\s+", " ", row).encode()).hexdigest()[:8]
 
 
 def _plain(heading: str) -> str:
-    """Without the marks that one of the documents lost to a wrong encoding."""
+    """Return the text without the characters that one of the documents lost to a wrong encoding."""
     return heading.replace("\u201a\u00fa\u00d6", "").strip()
 
 

@@ -1,4 +1,4 @@
-"""The plug-in of ``docs/plugins.md``: built, installed, and asked by everything that asks providers."""
+"""The plug-in of ``docs/plugins.md``: built, installed, and used by everything that uses providers."""
 
 import base64
 import hashlib
@@ -32,7 +32,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="u
 PYTHON = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 TOML = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 
-#: A subclass with the seeds' contract and nothing else.
+#: A subclass with only the seeds' contract.
 SUBCLASS = """
 from multi_llm_chat import LLMProvider
 
@@ -53,7 +53,7 @@ provider = ["echo", "llm_sub:Sub"]
 
 
 def build_wheel(folder: Path) -> Path:
-    """The wheel of the page's two files; what a build backend does for a project of one module."""
+    """Build the wheel of the page's two files, as a build backend does for a project of one module."""
     project = tomllib.loads(TOML[0])["project"]
     name, version = project["name"].replace("-", "_"), project["version"]
     information = f"{name}-{version}.dist-info"
@@ -84,7 +84,7 @@ def _digest(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the plug-in is installed."""
+    """Install the plug-in, and return its folder."""
     folder = tmp_path_factory.mktemp("plugin")
     wheel = build_wheel(folder)
     target = folder / "site"

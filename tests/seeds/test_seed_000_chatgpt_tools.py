@@ -1,7 +1,7 @@
-"""Seed 000's eleven tests, under their names, over real parts.
+"""Seed 000's eleven tests, under their original names, with real components.
 
-Where the product decides against the seed, the test says so. The seed's provider class speaks
-Chat Completions; here that is the row ``openai-chat``, asked with real requests and fed with the bytes of a
+Where the product deviates from the seed, the test says so. The seed's provider class uses
+Chat Completions; here that is the row ``openai-chat``, with real requests and the bytes of a
 real stream.
 """
 
@@ -63,7 +63,7 @@ def delta(
 
 
 def stream(*deltas: dict[str, Any], finish: str = "tool_calls") -> bytes:
-    """The bytes that OpenAI sends for these deltas."""
+    """Return the bytes that OpenAI sends for these deltas."""
     bodies: list[Any] = [
         {"choices": [{"index": 0, "delta": one, "finish_reason": None}]} for one in deltas
     ]
@@ -89,7 +89,7 @@ def test_mcp_to_openai_tool_conversion():
     assert mcp_tools_to_openai_format([WEATHER]) == [
         {"type": "function", "function": {"name": "get_weather", "description": WEATHER["description"], "parameters": SCHEMA}}
     ]  # fmt: skip
-    # The seed sends ``{}`` for a missing schema; OpenAI wants an object with properties (OAI-14).
+    # The seed sends ``{}`` for a missing schema; OpenAI requires an object with properties (OAI-14).
     assert mcp_tools_to_openai_format([{"name": "now"}]) == [
         {"type": "function", "function": {"name": "now", "description": "", "parameters": {"type": "object", "properties": {}}}}
     ]  # fmt: skip
@@ -129,7 +129,7 @@ def test_parse_openai_tool_call_with_invalid_json(caplog: pytest.LogCaptureFixtu
     }
     parsed = parse_openai_tool_call(tool_call)
     assert parsed["arguments"] == {}
-    # The seed forgets what was wrong and would run the call with ``{}``; ours is never executed.
+    # The seed drops the error and would run the call with ``{}``; ours is never executed.
     assert parsed["raw_arguments"] == '{"location": '
     assert "not valid JSON" in parsed["error"]
     (record,) = caplog.records
@@ -219,8 +219,8 @@ def test_missing_tool_call_id():
     events, _ = received({"tool_calls": [delta(0, None, "get_weather", "{}")]})
     (call,) = calls_in(events)
     assert call.name == "get_weather"
-    assert call.tool_call_id  # made from its place: every call can be answered
-    # Outside of a stream there is no place to make one from: reading the history does that.
+    assert call.tool_call_id  # generated from its position: every call can be answered
+    # Outside of a stream there is no position to generate an id from: reading the history does that.
     assert (
         parse_openai_tool_call({"function": {"name": "f", "arguments": "{}"}})["tool_call_id"] == ""
     )
@@ -273,7 +273,7 @@ def simulator() -> Iterator[Simulator]:
 
 @pytest.mark.parametrize("speaker", SPEAKERS)
 def test_call_api_yields_text_and_calls_in_one_form(speaker: str, simulator: Simulator):
-    """Design, 1: whichever model answers, the chunks are the same; the class is the one of the seeds."""
+    """Design, 1: the chunks are the same for every model; the class is the seeds' class."""
     simulator.script.add(
         Say("Let me look.", calls=[Call("get_weather", {"location": "Tokyo"}, "call_abc123")])
     )

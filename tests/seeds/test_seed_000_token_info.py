@@ -1,7 +1,7 @@
-"""Seed 000's third phase: token info and its buffer factor, under their names and import path.
+"""Seed 000's third phase: token info and its buffer factor, under their original names and import path.
 
-The seed multiplies every count with the factor. Here an exact count without tools is left as it is:
-only estimates, and requests that offer tools, are raised.
+The seed multiplies every count with the factor. Here an exact count without tools stays unchanged:
+only estimates, and requests that offer tools, are increased.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""Seed 001's eight cases, and the holes in its algorithm that ours must not have."""
+"""Seed 001's eight cases, and the flaws of its algorithm that ours must not have."""
 
 import copy
 import enum
@@ -221,7 +221,7 @@ def test_the_400_of_the_seed_does_not_occur(provider: str):
 
 @pytest.mark.parametrize("provider", [*AIServiceProvider, "ollama"])
 def test_every_provider_keeps_exactly_the_valid_pairs(provider: Any):
-    """Goal: whatever the provider, a pair stays, a lonely call and a lonely result go, words stay."""
+    """Goal: for every provider a pair stays, an unanswered call and an orphan result are removed, text stays."""
     messages = [
         {"id": "1", "role": "user", "content": "Hi"},
         {"id": "2", "role": "assistant", "content": "Two calls", "tool_calls": [call("call_1"), call("call_2")]},

@@ -1,6 +1,6 @@
 """Seed 002's examples: structured content, its mapping for each provider, and its functions.
 
-Where the product decides against the seed, the test says so.
+Where the product deviates from the seed, the test says so.
 """
 
 from typing import Any
@@ -74,7 +74,7 @@ def test_chatgpts_mapping():
 
 
 def test_one_models_turns_are_told_to_the_other():
-    # The seed's system drops what another model said; here nothing the user saw disappears.
+    # The seed's system drops other models' turns; here nothing that the user saw disappears.
     messages = render(HISTORY, "openai-chat").body["messages"]
     assert [message["role"] for message in messages] == ["user", "user"]
     assert "[gemini] Let me check the weather for you." in messages[1]["content"]
@@ -129,7 +129,7 @@ def test_content_of_another_type_is_an_error():
         pytest.param("sunny", {"result": "sunny"}, id="other text wrapped"),
         pytest.param([1, 2], {"result": [1, 2]}, id="a list wrapped"),
         pytest.param(42, {"result": 42}, id="a number wrapped"),
-        # The seed makes an empty object of nothing; a model is better told so in words.
+        # The seed turns an empty result into an empty object; a text is clearer for the model.
         pytest.param(None, {"result": "(no output)"}, id="nothing"),
     ],
 )

@@ -1,10 +1,10 @@
 """Seed 003's three test plans, over real HTTP against the simulator, on all four dialects.
 
-The seed plans them for GPT alone. Where the product decides against it, the test says so:
+The seed plans them for GPT alone. Where the product deviates from it, the test says so:
 
-- the continuation of a second round would have lost the first one (the seed builds each from the original payload);
-- arguments that are not JSON would have been run as ``{}``: here they are an error that the model reads;
-- a failing continuation would have passed for an answer: here it is told.
+- the seed's continuation of a second round would lose the first one (it builds each from the original payload);
+- the seed would run arguments that are not JSON as ``{}``: here they are an error that the model reads;
+- the seed would treat a failing continuation as an answer: here it is reported.
 """
 
 import json
@@ -76,8 +76,8 @@ def test_multiple_tool_calls(provider: str, simulator: Simulator, registry: Tool
     application = Application(simulator, provider, HANDLERS[provider](tools=registry))
     result = application.ask(QUESTION)
     assert result.text == "Sunny, sunny, noon."
-    told = [part.content for part in result.turns[1].parts if isinstance(part, ToolResult)]
-    assert told == ["Sunny in Paris", "Noon in Rome", "Sunny in Oslo"]
+    contents = [part.content for part in result.turns[1].parts if isinstance(part, ToolResult)]
+    assert contents == ["Sunny in Paris", "Noon in Rome", "Sunny in Oslo"]
     sent = simulator.requests[1].content.decode()
     assert sent.index("Sunny in Paris") < sent.index("Noon in Rome") < sent.index("Sunny in Oslo")
 
@@ -106,7 +106,7 @@ def _is_result(part: Any) -> bool:
 def test_five_rounds_at_most_and_then_an_answer(
     provider: str, simulator: Simulator, registry: ToolRegistry
 ):
-    """The seed gives up with whatever came last; here the model is asked once more, without tools."""
+    """The seed stops with the last reply; here the model gets one more request, without tools."""
     rounds = [Say(calls=[weather(f"City {number}")]) for number in range(5)]
     simulator.script.add(*rounds, Say("That is all."))
     application = Application(simulator, provider, HANDLERS[provider](tools=registry))
@@ -123,9 +123,9 @@ def test_arguments_that_are_not_json_are_not_run_as_none(
     simulator.script.add(Say(calls=[Call("get_weather", '{"location": "Par')]), Say("Sorry."))
     application = Application(simulator, "openai-chat", HANDLERS["openai-chat"](tools=registry))
     result = application.ask(QUESTION)
-    (told,) = [part for part in result.turns[1].parts if isinstance(part, ToolResult)]
-    assert told.is_error
-    assert "not" in str(told.content)
+    (result_part,) = [part for part in result.turns[1].parts if isinstance(part, ToolResult)]
+    assert result_part.is_error
+    assert "not" in str(result_part.content)
     assert result.text == "Sorry."
 
 

@@ -1,7 +1,7 @@
-"""Seed 004's three tests under their names, over real HTTP against the simulator, on all four dialects.
+"""Seed 004's three tests under their original names, over real HTTP against the simulator, on all four dialects.
 
 The seed tests private methods of a GPT handler. Here they are public and belong to every handler. Where the
-product decides against it, the test says so:
+product deviates from it, the test says so:
 
 - answers carry the id of their request, so that two runs never take each other's;
 - there is a multi-call loop, and thinking where the provider has it.
@@ -67,7 +67,7 @@ def handler_for(provider: str, events: EventSystem) -> StreamHandler:
 
 
 def declared(provider: str, tool: dict[str, Any]) -> dict[str, Any]:
-    """Name, description and schema, wherever the dialect puts them."""
+    """Return name, description and schema, wherever the dialect puts them."""
     if provider == "openai-chat":
         assert tool["type"] == "function"
         return tool["function"]
@@ -131,8 +131,8 @@ def native_call(provider: str) -> dict[str, Any]:
 def test_tool_execution(provider: str, events: EventSystem, simulator: Simulator):
     simulator.script.add(Say("Found it."))
     application = Application(simulator, provider, handler_for(provider, events))
-    told: list[dict[str, Any]] = []
-    events.subscribe("tool_result", told.append)
+    results: list[dict[str, Any]] = []
+    events.subscribe("tool_result", results.append)
     payload = payload_for(provider, "Search")
     application.handler.prepare_payload(payload, model=model_of(provider))
     response: dict[str, Any] = {}
@@ -145,7 +145,7 @@ def test_tool_execution(provider: str, events: EventSystem, simulator: Simulator
     assert result.text == "Found it."
     assert "found: test" in simulator.requests[0].content.decode()
     assert simulator.requests[0].violations == ()
-    assert told == [
+    assert results == [
         {"tool_name": "web_search", "tool_id": "call_123", "tool_result": "found: test"}
     ]
 

@@ -1,4 +1,4 @@
-"""Names of the seeds that stand for functions of ours: each works as its document says."""
+"""The seeds' names for our functions: each works as its document says."""
 
 import inspect
 import json

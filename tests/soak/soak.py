@@ -1,14 +1,14 @@
-"""Fifty streams at a time over faulty connections, for as long as wanted: nothing may be left behind.
+"""Fifty concurrent streams over faulty connections, for any length of time: nothing may leak.
 
     python -m tests.soak.soak [SECONDS] [SEED]
 
-Half of the streams are read by threads, half by tasks. They are read to their end, left early,
+Half of the streams are read by threads, half by tasks. They are read to their end, closed early,
 stopped from another thread or cancelled with their task. Rules:
 
-1. Whatever the server does ends, in limited time, in an answer or an error that tells of the server.
+1. Whatever the server does, the request ends within a time limit, with an answer or an error that names the server's fault.
 2. No reply contains a word of another one.
 3. In the end there are as many threads and open files as before, and no task.
-4. The last third of the time needs no more memory than the first: a tenth is allowed for chance.
+4. The last third of the time needs no more memory than the first, with a tolerance of a tenth.
 """
 
 import asyncio
@@ -41,16 +41,16 @@ TASKS = 25
 SECONDS = 300.0
 GROWTH = 1.1
 
-#: How long a server may be silent, and how long a question may take: three attempts, and much to spare.
+#: How long a server may be silent, and how long a request may take: three attempts, with a large margin.
 SILENCE = 2.0
 LONGEST = 60.0
 
-#: The time in which caches, pools and arenas reach their size; it is not compared.
+#: The warm-up in which caches, pools and arenas reach their size; it is not compared.
 WARMING = 0.1
 
 
 class Report(Struct):
-    """What a soak has shown; ``faults`` is empty if all is well."""
+    """The results of a soak; ``faults`` is empty if all is well."""
 
     seconds: float
     outcomes: Counter[str]
@@ -59,7 +59,7 @@ class Report(Struct):
 
     @property
     def growth(self) -> float:
-        """The memory of the last third over that of the first."""
+        """The ratio of the memory of the last third to that of the first."""
         warm = self.memory[int(len(self.memory) * WARMING) :]
         third = max(1, len(warm) // 3)
         return statistics.median(warm[-third:]) / statistics.median(warm[:third])
@@ -77,8 +77,8 @@ class Report(Struct):
 
 
 def soak(seconds: float, seed: int = 1) -> Report:
-    """Ask for so many seconds; what is wrong is in the report."""
-    _run(0.5, seed)  # whatever is opened once and for all
+    """Send requests for so many seconds; the report lists all faults."""
+    _run(0.5, seed)  # everything that is opened only once
     before = _held()
     report = _run(seconds, seed)
     after = _held()
@@ -108,7 +108,7 @@ def _run(seconds: float, seed: int) -> Report:
         ]
         jobs: list[Callable[[], None]] = [worker.run for worker in workers[:THREADS]]
         jobs.append(lambda: asyncio.run(_tasks(workers[THREADS:], providers)))
-        # Daemons: one that hangs is reported, and must not keep the process.
+        # Daemons: one that hangs is reported, and must not keep the process alive.
         threads = [
             threading.Thread(target=_guarded, args=(job, tally), daemon=True) for job in jobs
         ]
@@ -153,14 +153,14 @@ async def _tasks(workers: list[Worker], providers: list[LLMProvider]) -> None:
 
 
 def _watch(workers: list[Worker]) -> None:
-    """Give up when somebody has waited for too long."""
+    """Give up when a worker has waited for too long."""
     if time.monotonic() - min(worker.since for worker in workers) > LONGEST:
         faulthandler.dump_traceback(all_threads=True)
         raise TimeoutError(f"A question takes more than {LONGEST:.0f} seconds")
 
 
 def _resident() -> int:
-    """The memory in use; what the allocator merely keeps for its threads is given back first."""
+    """Return the memory in use, after the allocator has released the free memory of its threads."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:  # glibc
         trim(0)
@@ -169,7 +169,7 @@ def _resident() -> int:
 
 
 def main() -> int:
-    """Print what was counted; 1 if anything was wrong."""
+    """Print the counts; return 1 if anything was wrong."""
     given = sys.argv[1:]
     report = soak(float(given[0]) if given else SECONDS, int(given[1]) if given[1:] else 1)
     print(report)  # noqa: T201

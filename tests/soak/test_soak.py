@@ -1,4 +1,4 @@
-"""Many questions at once over faulty connections leave nothing behind; ``make soak`` is the long form."""
+"""Many concurrent requests over faulty connections leak nothing; ``make soak`` is the long form."""
 
 import sys
 

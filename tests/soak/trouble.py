@@ -1,4 +1,4 @@
-"""What the server does to its clients in a soak: chosen by chance, and by the seed alone."""
+"""The server's faults in a soak: random, but determined by the seed alone."""
 
 import random
 
@@ -22,20 +22,20 @@ from multi_llm_chat.testing.simulator import (
 )
 from multi_llm_chat.testing.simulator.faults import Fault
 
-#: How many of a hundred requests get an answer without any fault.
+#: The percentage of requests that get an answer without any fault.
 _HEALTHY = 40
 
 _QUIRKS = [Quirk(rule, variant) for rule, variants in QUIRKS.items() for variant in variants]
 
 
 class Trouble:
-    """A rule of the simulator; it is asked in the server's thread only."""
+    """A reply rule of the simulator; it is called only in the server's thread."""
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
 
     def __call__(self, request: RecordedRequest) -> Reply:
-        """The question many times over, so that a mix-up of two replies shows; then the fault."""
+        """Repeat the question many times, so that a mix-up of two replies is visible; then add the fault."""
         say = Say(
             text=request.conversation.question * self._chance.randint(1, 30),
             calls=[

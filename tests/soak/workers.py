@@ -1,4 +1,4 @@
-"""Those who ask in a soak: threads and tasks, each with one question at a time."""
+"""The clients of a soak: threads and tasks, each with one request at a time."""
 
 import asyncio
 import random
@@ -18,7 +18,7 @@ from multi_llm_chat.errors import (
 )
 from multi_llm_chat.events import TextDelta
 
-#: The errors that tell of a faulty server. Any other means that the fault was ours.
+#: The errors that a faulty server causes. Any other error is our fault.
 EXPECTED = (ConnectionFailed, Overloaded, RateLimited, StreamBroken)
 
 #: The longest time, in seconds, after which a reply is stopped or cancelled.
@@ -34,7 +34,7 @@ TOOLS: list[dict[str, Any]] = [
 
 
 class Tally:
-    """How all questions ended, and what was wrong about it."""
+    """How all requests ended, and the faults."""
 
     def __init__(self) -> None:
         self.outcomes: Counter[str] = Counter()
@@ -47,7 +47,7 @@ class Tally:
 
 
 class Worker:
-    """One question after the other until the time is over."""
+    """Sends one request after the other until the time is over."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Worker:
         self._number = 0
 
     def run(self) -> None:
-        """Ask in this thread."""
+        """Send requests in this thread."""
         while self._goes_on():
             try:
                 outcome = self._ask()
@@ -77,7 +77,7 @@ class Worker:
         self.since = float("inf")
 
     async def run_async(self) -> None:
-        """Ask in this task."""
+        """Send requests in this task."""
         while self._goes_on():
             try:
                 outcome = await self._ask_async()
@@ -95,7 +95,7 @@ class Worker:
 
     @property
     def _mark(self) -> str:
-        """What is asked, and said in reply many times over."""
+        """Return the text of a request, which the reply repeats many times."""
         return f"{self._name} {self._number}; "
 
     def _ask(self) -> str:
@@ -150,13 +150,13 @@ class Worker:
         return "answered"
 
     def _judge(self, said: str) -> None:
-        """Everything must have been said to this worker, and to this question."""
+        """Check that every word of the reply belongs to this worker, and to this request."""
         repeated = self._mark * (len(said) // len(self._mark) + 1)
         if not repeated.startswith(said):
             self._tally.faults.append(f"{self._mark!r} received {said!r}")
 
     def _failed(self, failure: ProviderError) -> str:
-        # Some servers tell their errors in words only; these have no class of their own.
+        # Some servers describe their errors only as text; these have no class of their own.
         if not isinstance(failure, EXPECTED) and type(failure) is not ProviderError:
             self._tally.faults.append(f"{self._mark!r} got {failure!r}")
         return type(failure).__name__

@@ -1,4 +1,4 @@
-"""Every place where conversations can be kept."""
+"""Every kind of store for conversations."""
 
 import os
 from collections.abc import Iterator
@@ -20,14 +20,14 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         pytest.skip("no Postgres on this machine (initdb was not found)")
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent  # the one folder that all workers of a run have in common
+        folder = folder.parent  # the folder that all workers of a test run share
     with shared_server(folder / "postgres-server") as address:
         yield address
 
 
 @pytest.fixture
 def postgres(postgres_server: str) -> str:
-    """The address of an empty database (a schema of its own)."""
+    """Return the address of an empty database (a separate schema)."""
     name = f"test_{uuid4().hex}"
     with psycopg.connect(postgres_server, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {name}".encode())

@@ -2,11 +2,11 @@
 
     python -m tests.store.faults
 
-prints what the long run found. Rules:
+prints the results of the long run. Rules:
 
-1. A turn that was announced is there, whatever happened to its writer afterwards; none is there twice.
-2. What was appended together is there together or not at all.
-3. Every writer gets its turn, and none hears that the store is locked.
+1. An announced turn is in the store, whatever happens to its writer afterwards; no turn is there twice.
+2. Turns that were appended together are there together or not at all.
+3. Every writer gets its turn, and none gets an error that the store is locked.
 """
 
 import random
@@ -26,13 +26,13 @@ from tests.store.processes import context
 from multi_llm_chat.history.values import Media, Text, Turn
 from multi_llm_chat.store import append, create, open_store, path, search
 
-#: How long a writer may live at most, in seconds.
+#: The longest life of a writer, in seconds.
 LONGEST_LIFE = 0.15
 PICTURE = "QUJD" * 2000
 
 
 class Kills(Struct):
-    """What the killing has shown."""
+    """The results of killing writers."""
 
     kills: int = 0
     before_the_first_turn: int = 0
@@ -42,7 +42,7 @@ class Kills(Struct):
 
 
 class Crowd(Struct):
-    """What many writers have shown; waits are in milliseconds."""
+    """The results of many writers; waits are in milliseconds."""
 
     turns: int
     seconds: float
@@ -53,7 +53,7 @@ class Crowd(Struct):
 
 
 def write_pairs(place: str, conversation: str, begin: int, announce: Connection) -> None:
-    """Append two turns at a time for ever, and announce each pair when it is saved."""
+    """Append pairs of turns for ever, and announce each pair when it is saved."""
     with open_store(place) as store:
         announce.send(-1)
         number = begin
@@ -94,7 +94,7 @@ def kill_writers(place: str, kills: int, seed: int) -> Kills:
 
 
 def _kill_one(place: str, conversation: str, begin: int, life: float) -> list[int]:
-    """Let a writer live so long after it has opened the store; the pairs it announced."""
+    """Kill a writer after it has had the store open for so long; return the pairs that it announced."""
     receiver, sender = context().Pipe(duplex=False)
     writer = context().Process(target=write_pairs, args=(place, conversation, begin, sender))
     writer.start()
@@ -114,7 +114,7 @@ def _kill_one(place: str, conversation: str, begin: int, life: float) -> list[in
 def write_turns(
     place: str, conversation: str, name: str, turns: int, pace: float, report: Connection
 ) -> None:
-    """Append so many turns, one each ``pace`` seconds; report how long each took."""
+    """Append so many turns, one every ``pace`` seconds; report how long each took."""
     waits: list[float] = []
     fault = ""
     with open_store(place) as store:
@@ -174,7 +174,7 @@ def _lost(place: str, conversation: str, writers: int, turns: int) -> list[str]:
     return faults
 
 
-#: The long run: SQLite as it is promised, Postgres at full speed.
+#: The long run: SQLite at the documented load, Postgres at full speed.
 LONG: dict[str, tuple[str, Callable[[str], Kills | Crowd]]] = {
     "200 kills on SQLite": ("sqlite", lambda place: kill_writers(place, 200, seed=1)),
     "60 kills on Postgres": ("postgres", lambda place: kill_writers(place, 60, seed=2)),
@@ -185,7 +185,7 @@ LONG: dict[str, tuple[str, Callable[[str], Kills | Crowd]]] = {
 
 
 def long_run(names: Sequence[str] = tuple(LONG)) -> dict[str, Kills | Crowd]:
-    """Do all of it, each in a new place."""
+    """Run all tests, each on a new store."""
     reports: dict[str, Kills | Crowd] = {}
     for name in names:
         kind, task = LONG[name]
@@ -201,7 +201,7 @@ def long_run(names: Sequence[str] = tuple(LONG)) -> dict[str, Kills | Crowd]:
 
 
 def main() -> int:
-    """Print what the long run has shown."""
+    """Print the results of the long run."""
     wrong = False
     for name in LONG:
         for report in long_run([name]).values():

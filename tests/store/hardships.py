@@ -1,4 +1,4 @@
-"""What a store meets in another process: one that is not root, or has no room to write."""
+"""Hardships of a store in another process: one that is not root, or has no space to write."""
 
 import os
 import resource
@@ -35,10 +35,10 @@ def in_read_only_folder(folder: str, conversation: str) -> tuple[str, str, int]:
 
 
 def on_small_disk(folder: str, limit: int | None) -> tuple[str, str, int, int]:
-    """Write until the disk is full; then make room and go on.
+    """Write until the disk is full; then free space and continue.
 
     Returns:
-        The reason, the text, how many turns were saved before, and how many are there in the end.
+        The error's reason, its text, the number of turns saved before, and the number of turns at the end.
     """
     if limit is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))

@@ -1,7 +1,7 @@
 """A real Postgres in a temporary folder, shared by all processes of one test run.
 
-The first user starts it, the last one stops it. It refuses to run as root, so it is given to
-another user then.
+The first user starts it, the last one stops it. Postgres refuses to run as root, so then it runs as
+another user.
 """
 
 import fcntl
@@ -21,7 +21,7 @@ _SETTINGS = ("fsync=off", "listen_addresses=''", "max_connections=300", "shared_
 
 
 def binaries() -> Path | None:
-    """The folder of the newest Postgres on this machine, if there is one."""
+    """Return the folder of the newest Postgres on this machine, if there is one."""
     if found := shutil.which("initdb"):
         return Path(found).resolve().parent
     folders = Path("/usr/lib/postgresql").glob("*/bin/initdb")
@@ -31,7 +31,7 @@ def binaries() -> Path | None:
 
 
 def unprivileged() -> int | None:
-    """The user to whom root gives what root must not do itself; None if we are not root."""
+    """Return the unprivileged user that runs Postgres if this process is root; else None."""
     if os.getuid():
         return None
     for name in ("postgres", "nobody"):
@@ -51,7 +51,7 @@ def _call(*command: str) -> None:
 
 
 def start(folder: Path) -> str:
-    """Make a database in the folder and serve it there; its address."""
+    """Create a database in the folder and serve it there; return its address."""
     programs = binaries()
     assert programs is not None
     if (user := unprivileged()) is not None:
@@ -81,7 +81,7 @@ def restart(folder: Path, away: float = 0.0) -> None:
     """End the server as a crash would, and start it again after so many seconds."""
     if away:
         halt(folder)
-        time.sleep(away)  # what is tested is to wait for it
+        time.sleep(away)  # the tests wait for the server on purpose
         start_again(folder)
     else:
         control = (f"{binaries()}/pg_ctl", "-D", f"{folder / 'data'}")
@@ -96,7 +96,7 @@ def stop(folder: Path) -> None:
 
 @contextmanager
 def server() -> Generator[str]:
-    """A server of one's own."""
+    """Run a separate server."""
     folder = Path(tempfile.mkdtemp(prefix="pg-"))
     try:
         yield start(folder)
@@ -106,7 +106,7 @@ def server() -> Generator[str]:
 
 @contextmanager
 def shared_server(meeting: Path) -> Generator[str]:
-    """The server of all who meet in the same file."""
+    """Use the server that all processes with the same file share."""
     with _state(meeting) as (state, file):
         if not state:
             folder = tempfile.mkdtemp(prefix="pg-")

@@ -1,4 +1,4 @@
-"""Other processes, and how much is asked of them."""
+"""Other processes, and the amount of work that they get."""
 
 import os
 import sys
@@ -12,15 +12,15 @@ _ROOT = str(Path(__file__).parents[2])
 SLOW = os.environ.get("HYPOTHESIS_PROFILE") == "slow"
 
 
-#: What processes need, loaded once for all of them. A test module that needs more adds it when its tests are collected: the first
-#: process fixes it.
+#: Modules that processes need, loaded once for all of them. A test module that needs more
+#: adds them when its tests are collected: the list is fixed when the first process starts.
 PRELOADED = ["multi_llm_chat.store", "multi_llm_chat.store.postgres"]
 
 
 def context() -> ForkServerContext:
-    """How to start processes that share nothing with this one, not even threads."""
+    """Return the context for processes that share nothing with this one, not even threads."""
     if _ROOT not in sys.path:
-        sys.path.append(_ROOT)  # where they find the function that they are to run
+        sys.path.append(_ROOT)  # where they find the function to run
     made = get_context("forkserver")
     made.set_forkserver_preload(PRELOADED)
     return made

@@ -1,4 +1,4 @@
-"""What people say in tests of the store."""
+"""Conversation texts for tests of the store."""
 
 from multi_llm_chat.history.values import Text, Turn
 from multi_llm_chat.store import (
@@ -25,7 +25,7 @@ def words_of(turns: list[Turn]) -> list[str]:
 
 
 def talk(store: Store, *words: str, title: str = "Talk") -> str:
-    """A conversation in which these words were said; its turns have the ids 0, 1, 2, …"""
+    """Create a conversation with these texts; its turns have the ids 0, 1, 2, …"""
     conversation = store.run(create, title).id
     turns = [say(text, identifier=str(number)) for number, text in enumerate(words)]
     if turns:

@@ -1,4 +1,4 @@
-"""How a conversation stands, in one small read."""
+"""The state of a conversation, in one small read."""
 
 from multi_llm_chat.history.values import Text, Turn
 from multi_llm_chat.store import (

@@ -180,7 +180,7 @@ def test_users_never_see_each_other(store: Store):
         with pytest.raises(StoreError, match="There is no"):
             attempt()
     assert bob.run(purge, deleted_before_ms=2**60) == 0
-    # The same ids belong to both, and neither is in the other's way.
+    # Both users have the same ids, and neither affects the other.
     bob.run(write_document, ann.run(read_document, conversation))
     bob.run(rename, conversation, "copy")
     assert ann.run(get, conversation).title == "Talk"

@@ -1,4 +1,4 @@
-"""Tokens and cost are summed, and what is not known stays visible."""
+"""Tokens and costs are summed, and unknown costs stay visible."""
 
 from decimal import Decimal
 

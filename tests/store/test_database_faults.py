@@ -1,4 +1,4 @@
-"""Killed writers and many writers, in short; ``make faults`` is the long form."""
+"""Killed writers and many writers, in a short form; ``make faults`` is the long form."""
 
 import pytest
 from tests.store.faults import kill_writers, write_at_once

@@ -1,4 +1,4 @@
-"""Whole conversations in and out, in every store."""
+"""Import and export of whole conversations, in every store."""
 
 import pytest
 from tests.store.talking import say

@@ -1,4 +1,4 @@
-"""Who has a run, its calls and its events, in every store."""
+"""The owner of a run, its calls and its events, in every store."""
 
 import pytest
 from tests.store.talking import saved, say, talk
@@ -64,7 +64,7 @@ def test_a_take_that_is_tried_again_has_happened_once(store: Store):
     run_id = begun(store)
 
     def twice(transaction: Transaction) -> tuple[Taken | None, Taken | None]:
-        # What a lost connection does: the operation runs again with the same ids.
+        # As after a lost connection: the operation runs again with the same ids.
         first = take_run(transaction, run_id, "me", LONG)
         transaction._context.restart()  # pyright: ignore[reportPrivateUsage]
         return first, take_run(transaction, run_id, "me", LONG)
@@ -150,7 +150,7 @@ def test_a_new_holder_counts_events_on(store: Store):
     store.run(append_events, [Events(taken(store, run_id, OVER).fence, ((1, "a"), (2, "b")))])
     again = taken(store, run_id, OVER)
     assert again.sequence == 3
-    # Events after one that was never saved are removed with it.
+    # Events after one that was never saved are removed too.
     store.run(append_events, [Events(again.fence, ((3, "c"), (5, "e"), (6, "f")))])
     last = taken(store, run_id)
     assert last.sequence == 4
@@ -167,7 +167,7 @@ def test_calls_that_were_begun_have_failed_when_the_run_is_over(store: Store):
     assert [each.state for each in store.run(calls, run_id)] == ["failed"]
 
 
-def test_a_run_given_back_is_free_at_once_and_was_no_attempt(store: Store):
+def test_a_released_run_is_free_at_once_and_counts_no_attempt(store: Store):
     run_id = begun(store)
     fence = taken(store, run_id).fence
     store.run(release_run, fence)

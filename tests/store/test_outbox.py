@@ -1,4 +1,4 @@
-"""Messages that wait for their turn, in every store."""
+"""Queued messages, in every store."""
 
 import os
 import signal
@@ -37,7 +37,7 @@ def test_messages_wait_in_the_order_in_which_they_were_queued(store: Store):
     conversation, other = talk(store, "hello"), talk(store, "hello")
     for number in (3, 1, 2):
         store.run(queue_message, conversation, message(number))
-    store.run(queue_message, conversation, message(1))  # once more does nothing
+    store.run(queue_message, conversation, message(1))  # a second time does nothing
     first, *_ = store.run(list_outbox, conversation)
     assert (first.id, first.request) == ("m3", {"to": ["robot"], "media": []})
     assert first.created_ms > 0
@@ -72,7 +72,8 @@ def test_a_message_leaves_the_outbox_with_the_transaction_that_saves_it(store: S
     store.run(save_round, conversation, (said, None, {}), [], "m1")
     assert texts(store, conversation) == []
     assert words_of(store.run(path, conversation)) == ["hello", "words 1"]
-    # What another process has sent is not sent here; what this one has sent is sent: the transaction was tried again.
+    # A message that another process sent is refused here;
+    # one that this process sent is accepted: its transaction was retried.
     other = (Said(say("words 1", identifier="again")),)
     with pytest.raises(UsageError, match="is not in the outbox"):
         store.run(save_round, conversation, (other, None, {}), [], "m1")
@@ -92,7 +93,7 @@ def test_only_the_owner_sees_what_waits_and_a_deleted_conversation_sends_nothing
 
 
 def _send_all(place: str, conversation: str, name: str, begin: Connection) -> None:
-    """Send what waits, as long as something waits; another process does the same."""
+    """Send queued messages until there are none; another process does the same."""
     with open_store(place) as store:
         begin.recv()
         while waiting := store.run(list_outbox, conversation):
@@ -100,7 +101,7 @@ def _send_all(place: str, conversation: str, name: str, begin: Connection) -> No
             try:
                 store.run(save_round, conversation, (said, None, {}), [], waiting[0].id)
             except UsageError:
-                continue  # the other one was first
+                continue  # the other process was first
 
 
 @pytest.mark.fault

@@ -1,4 +1,4 @@
-"""What only a server can do to us."""
+"""Faults that only a database server can cause."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -64,7 +64,7 @@ def test_an_operation_that_landed_unnoticed_is_not_done_twice(postgres: str):
         made = write_document(transaction, document)
         tries.append(made)
         if len(tries) == 1:
-            # Committed, and the connection breaks before the answer arrives.
+            # Committed, but the connection breaks before the reply arrives.
             transaction.rows("COMMIT")
             transaction.rows("SELECT pg_terminate_backend(pg_backend_pid())")
         return made

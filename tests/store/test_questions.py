@@ -1,4 +1,4 @@
-"""What is asked in one process and answered in another."""
+"""Questions that one process asks and another one answers."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def question(identifier: str, asker: str = "worker") -> Question:
 
 @pytest.fixture
 def run(store: Store) -> str:
-    """An answer that a worker gives."""
+    """Create a run for a worker."""
     store.run(create, "Title", identifier="c")
     run_id = store.run(begin_run, "c", "claude", base=None)
     store.run(take_run, run_id, "worker", PATIENCE_MS)
@@ -57,7 +57,7 @@ def test_a_question_is_shown_until_it_is_answered_and_the_first_answer_counts(st
 
 def test_questions_about_a_run_that_another_process_has_taken_are_closed(store: Store, run: str):
     store.run(ask, "c", question("1"))
-    store.run(ask, "c", question("0", "work"))  # not the owner: a name that only begins so
+    store.run(ask, "c", question("0", "work"))  # not the owner: a name with the same prefix
     assert shown(store) == ["1"]
     store.run(release_run, Fence(run, 1))
     assert shown(store) == []

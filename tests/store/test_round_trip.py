@@ -1,4 +1,4 @@
-"""What is read is what was written: every value of every turn."""
+"""Reading returns what was written: every value of every turn."""
 
 from collections.abc import Iterator
 
@@ -38,7 +38,7 @@ def lasting_store(
         yield store
 
 
-# repr, not equality: a NaN is unequal to itself, and 1 equals True.
+# repr, not equality: NaN is unequal to itself, and 1 equals True.
 @given(written=st.lists(turns, min_size=1, max_size=3))
 def test_every_turn_is_read_as_it_was_written(lasting_store: Store, written: list[Turn]):
     conversation = lasting_store.run(create, "t").id

@@ -41,7 +41,7 @@ def test_what_was_sent_is_appended_and_old_series_are_removed(store: Store):
     ]
     for row in rows:
         store.run(save_sent, conversation, row)
-        store.run(save_sent, conversation, row)  # a write that is made again
+        store.run(save_sent, conversation, row)  # a repeated write
     store.run(save_sent, conversation, SentRow("gemini", "other", 0, b"x"))
     assert store.run(read_sent, conversation, "claude") == rows[-6:]
     assert store.run(read_sent, conversation, "another") == []

@@ -1,4 +1,4 @@
-"""Search gives the same, whatever the script and the database."""
+"""Search gives the same results for every script and database."""
 
 import pytest
 from hypothesis import given
@@ -44,7 +44,7 @@ FOUND = {
     "博物院 故宫": {"beijing"},
     "caffè": {"cafe"},
     "CAFFÈ MÜL": {"cafe"},
-    "mül caffè": set[str](),  # only the last word may be a beginning
+    "mül caffè": set[str](),  # only the last word may be a prefix
     '"caffè mül"': set[str](),
     '"caffè müller apre"': {"cafe"},
     '"müller caffè"': set[str](),
@@ -109,7 +109,7 @@ def test_only_spoken_words_are_searched_and_all_of_them(store: Store):
 def test_the_newest_message_comes_first_and_pages_follow(store: Store):
     conversation = store.run(create, "t").id
     for number in range(12):
-        # Every third has the terms, but not as they are quoted: the index alone would be wrong.
+        # Every third message has the terms, but not as the quoted phrase: the index alone would be wrong.
         words = "beta alpha" if number % 3 == 0 else "alpha beta"
         store.run(append, conversation, [Turn("user", (Text(words),), id=f"{number}")])
     first = store.run(search, '"alpha beta"', limit=5)

@@ -1,4 +1,4 @@
-"""A file meets full disks, read-only folders, damage, older and newer programs."""
+"""A database file with full disks, read-only folders, damage, and older and newer programs."""
 
 import os
 import sqlite3
@@ -21,7 +21,7 @@ from multi_llm_chat.store.sqlite import SQLiteConnection
 
 
 def fill(place: str, count: int) -> str:
-    """Say so many kilobytes; the conversation."""
+    """Append so many kilobytes; return the conversation."""
     with open_store(place) as store:
         conversation = store.run(create, "t").id
         for number in range(count):
@@ -31,7 +31,7 @@ def fill(place: str, count: int) -> str:
 
 
 def old_store(place: Path) -> None:
-    """A file of version 1 with one conversation in it."""
+    """Create a file of version 1 with one conversation in it."""
     with closing(SQLiteConnection(str(place))) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         migrate(connection, "old", steps=STEPS[:1])

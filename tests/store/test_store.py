@@ -1,4 +1,4 @@
-"""What every store promises as a whole, whatever database is below it."""
+"""The guarantees of every store, with any database."""
 
 import asyncio
 import subprocess
@@ -71,7 +71,7 @@ def test_many_threads_lose_nothing(store: Store):
         assert [text for text in said if text[0] == name] == [f"{name}{n}" for n in range(20)]
 
 
-def test_an_operation_that_fails_in_company_harms_no_other(store: Store):
+def test_an_operation_that_fails_in_a_batch_affects_no_other(store: Store):
     conversation = talk(store)
     gate = threading.Event()
 
@@ -88,7 +88,7 @@ def test_an_operation_that_fails_in_company_harms_no_other(store: Store):
         held = asyncio.ensure_future(store.arun(wait))
         jobs = [store.arun(say_and_perhaps_fail, number) for number in range(30)]
         pending = asyncio.gather(*jobs, return_exceptions=True)
-        await asyncio.sleep(0)  # all of them are waiting behind the first now
+        await asyncio.sleep(0)  # now all of them wait behind the first
         gate.set()
         await held
         return await pending
@@ -102,7 +102,7 @@ def test_an_operation_that_fails_in_company_harms_no_other(store: Store):
     ]
 
 
-def test_a_statement_that_fails_in_company_harms_no_other(store: Store):
+def test_a_statement_that_fails_in_a_batch_affects_no_other(store: Store):
     conversation = talk(store)
     gate = threading.Event()
 
@@ -138,7 +138,7 @@ def test_calling_the_store_from_within_an_operation_is_an_error(store: Store):
 
 
 def test_an_operation_cancelled_before_it_began_is_not_done(store: Store):
-    # As many as can write at the same time, so that nothing else is begun.
+    # As many as can write at the same time, so that nothing else starts.
     holding = POSTGRES_CONNECTIONS if store.run(database_of) == "postgres" else 1
     begun, gate = threading.Barrier(holding + 1), threading.Event()
 
@@ -150,7 +150,7 @@ def test_an_operation_cancelled_before_it_began_is_not_done(store: Store):
         held = [asyncio.ensure_future(store.arun(hold)) for _ in range(holding)]
         await asyncio.to_thread(begun.wait, 30)
         made = asyncio.ensure_future(store.arun(create, "never"))
-        await asyncio.sleep(0)  # it is waiting behind the others now
+        await asyncio.sleep(0)  # now it waits behind the others
         made.cancel()
         with pytest.raises(asyncio.CancelledError):
             await made

@@ -1,4 +1,4 @@
-"""Any order of operations leaves the store as a few plain dictionaries would be."""
+"""After any sequence of operations the store equals a model of a few plain dictionaries."""
 
 import pytest
 from hypothesis import settings
@@ -44,7 +44,7 @@ BRANCHES = st.sampled_from(["main", "other"])
 
 
 class Model:
-    """One conversation in plain Python: parents in the order of writing, and heads."""
+    """A model of one conversation in plain Python: parents in the order of writing, and heads."""
 
     def __init__(self) -> None:
         self.parents: dict[str, str | None] = {}
@@ -79,7 +79,7 @@ class Tree(RuleBasedStateMachine):
     def new_turns(self, number: int) -> list[Turn]:
         self.count += number
         names = [f"t{self.count - number + offset}" for offset in range(number)]
-        # Every third one is a message of the user.
+        # Every third turn is a message of the user.
         roles = ["user" if int(name[1:]) % 3 == 0 else "robot" for name in names]
         return [
             Turn(role, (Text(f"words {name}"),), id=name)

@@ -1,7 +1,7 @@
-"""Histories as they are found in the wild, and worse.
+"""Histories as they occur in practice, and worse.
 
-``nasty_histories`` gives anything the readers accept. ``marked_histories`` gives histories whose
-every word, argument and result is unique, so that a test can see what became of each, together
+``nasty_histories`` draws anything that the readers accept. ``marked_histories`` draws histories in which
+every text, argument and result is unique, so that a test can trace each of them, together
 with what must survive.
 """
 
@@ -216,7 +216,7 @@ def _result(name: str, content: Any, identifier: str, form: int) -> dict[str, An
     return part | ({"is_error": True} if form == 3 else {})
 
 
-#: Origins that no target of these tests has: items from there are described, whatever they hold.
+#: Origins that no target of these tests has: items from there are always replaced by descriptions.
 _OTHER_PLACES: Anything = st.sampled_from(
     [
         {},
@@ -245,7 +245,7 @@ def _extended(part: dict[str, Any], origin: Any, fields: Any) -> dict[str, Any]:
     return part | {"extras": {"origin": origin, "fields": fields}}
 
 
-#: Texts and calls with fields that another provider put there.
+#: Texts and calls with another provider's fields.
 EXTENDED: Anything = st.builds(
     _extended,
     st.one_of(st.builds(_text, WORDS), CALLS),
@@ -312,9 +312,9 @@ nasty_histories: Anything = st.lists(TURNS, max_size=12)
 
 
 class Marked(Struct):
-    """A history and what must be found in any request made from it.
+    """A history and what any request built from it must contain.
 
-    ``texts`` are all words of users and speakers, ``pairs`` who made each answered call, its
+    ``texts`` are all texts of users and speakers; ``pairs`` have each answered call's speaker, its
     marker and the marker of its result.
     """
 
@@ -324,9 +324,9 @@ class Marked(Struct):
 
 
 class _Marking:
-    """Makes a marked history, turn by turn.
+    """Builds a marked history, turn by turn.
 
-    With reused ids a result can be distinguished from another's only by its place, so it stays there.
+    With reused ids only its position distinguishes a result from another call's, so it stays in place.
     """
 
     def __init__(self, draw: st.DrawFn) -> None:
@@ -348,7 +348,7 @@ class _Marking:
         self.marked.history.append({"role": role, "content": self.words()})
 
     def exchange(self, number: int) -> None:
-        """A speaker's turn with some calls, and the results of most of them."""
+        """Add a speaker's turn with some calls, and the results of most of them."""
         role: str = self.draw(st.sampled_from(SPEAKERS))
         parts: list[dict[str, Any]] = []
         if self.draw(st.booleans()):
@@ -368,7 +368,7 @@ class _Marking:
             self.place(result)
 
     def place(self, result: dict[str, Any]) -> None:
-        """Put a result where it belongs, or too late, or too early."""
+        """Put a result in its place, or too late, or too early."""
         history = self.marked.history
         turn: dict[str, Any] = {"role": "tool", "content": [result]}
         chance = 9 if self.reused else self.draw(st.integers(0, 9))
@@ -386,7 +386,7 @@ class _Marking:
 
 @st.composite
 def marked_histories(draw: st.DrawFn) -> Marked:
-    """Turns of several speakers whose results come late, early, in part or not at all."""
+    """Draw turns of several speakers whose results come late, early, in part or not at all."""
     marking = _Marking(draw)
     for number in range(draw(st.integers(1, 6))):
         if draw(st.booleans()):

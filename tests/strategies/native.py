@@ -1,7 +1,7 @@
-"""Legal native message lists: what each API's own clients write when they make no mistake.
+"""Legal native message lists: what each API's own clients send when they make no mistake.
 
-Contents are in the form that we write too, where an API allows several: a single text is a
-string, a call turn without words has no content.
+Contents have the form that we write if an API allows several: a single text is a
+string, and a call turn without text has no content.
 """
 
 from itertools import count
@@ -26,7 +26,7 @@ _NAMES = st.sampled_from(["get_weather", "search", "f"])
 
 @st.composite
 def _rounds(draw: st.DrawFn) -> list[tuple[str, str, list[tuple[str, str, Body, str]]]]:
-    """User words, model words (or none), calls with their results; the last may be a call round."""
+    """Draw user texts, model texts (or none), calls with their results; the last may be a call round."""
     numbers = count()
     made: list[tuple[str, str, list[tuple[str, str, Body, str]]]] = []
     for _ in range(draw(st.integers(1, 4))):
@@ -100,7 +100,7 @@ def responses_items(draw: st.DrawFn) -> list[Body]:
 
 @st.composite
 def anthropic_messages(draw: st.DrawFn) -> list[Body]:
-    """Messages; thinking stands before whatever it led to, and before every call."""
+    """Messages; thinking is before the content that it led to, and before every call."""
     messages: list[Body] = []
     pending: list[Body] = []
     for said, words, calls in draw(_rounds()):
@@ -129,7 +129,7 @@ def anthropic_messages(draw: st.DrawFn) -> list[Body]:
 
 @st.composite
 def gemini_contents(draw: st.DrawFn) -> list[Body]:
-    """generateContent; every step's first call is signed."""
+    """generateContent; each step's first call is signed."""
     contents: list[Body] = []
     for said, words, calls in draw(_rounds()):
         if contents and contents[-1]["role"] == "user" and "text" in contents[-1]["parts"][0]:

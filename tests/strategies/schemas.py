@@ -1,4 +1,4 @@
-"""Hypothesis strategies for schemas and tool definitions as they are met in the wild, and worse."""
+"""Hypothesis strategies for schemas and tool definitions as they occur in practice, and worse."""
 
 import math
 from typing import Any, cast
@@ -9,7 +9,7 @@ from multi_llm_chat.request import ToolDefinition
 
 TYPES = ["string", "number", "integer", "boolean", "array", "object", "null"]
 
-#: Names that a careless reader takes for keywords, or that a provider does not take.
+#: Names that a careless reader mistakes for keywords, or that a provider does not accept.
 NAMES = [
     "a", "b", "c", "type", "$ref", "properties", "required", "$defs", "items", "anyOf", "enum",
     "description", "日本語", "with space", "a/b", "~", "x" * 80, "",
@@ -22,7 +22,7 @@ REFERENCES = [
     "#/properties/a", "#/properties/a/items", "http://example.com/schema.json", "#anchor", "",
 ]  # fmt: skip
 
-#: What must never reach a provider.
+#: Strings that must never reach a provider.
 JUNK: list[Any] = [
     None, True, False, 0, -1, 1.5, math.nan, math.inf, 10**40, "", "x", "\ud800", "a\0b", [], [1],
     [None], {}, {"x": 1}, {"type": {}}, object(), {1, 2}, b"bytes", (1, 2),
@@ -114,7 +114,7 @@ def _applicators(inner: st.SearchStrategy[Any]) -> dict[str, st.SearchStrategy[A
 def _drawn(
     parts: dict[str, st.SearchStrategy[Any]], largest: int
 ) -> st.SearchStrategy[dict[str, Any]]:
-    """Draw a few of many keywords: a schema with all of them is no use."""
+    """Draw a few of many keywords: a schema with all of them is useless."""
     return st.sets(st.sampled_from(sorted(parts)), max_size=largest).flatmap(
         lambda chosen: st.fixed_dictionaries({key: parts[key] for key in sorted(chosen)})
     )
@@ -128,12 +128,12 @@ _leaves = st.booleans() | _drawn({**_annotations(), **_assertions()}, 4)
 
 
 def valid_schemas() -> st.SearchStrategy[Any]:
-    """Schemas that are valid, of any shape, without references."""
+    """Draw valid schemas of any shape, without references."""
     return st.recursive(_leaves, _schema_level, max_leaves=12)
 
 
 def valid_object_schemas() -> st.SearchStrategy[dict[str, Any]]:
-    """Valid schemas of an object, as a tool should have."""
+    """Draw valid object schemas, as a tool should have."""
     root = _drawn({**_annotations(), **_applicators(valid_schemas())}, 5)
     properties = st.dictionaries(names, valid_schemas(), max_size=4)
     required = _subset({"required": _assertions()["required"]})
@@ -143,7 +143,7 @@ def valid_object_schemas() -> st.SearchStrategy[dict[str, Any]]:
 
 
 def referring_schemas() -> st.SearchStrategy[dict[str, Any]]:
-    """Schemas of an object whose parts refer to each other, to themselves and to nothing."""
+    """Draw object schemas whose parts refer to each other, to themselves and to missing definitions."""
     reference = st.fixed_dictionaries(
         {"$ref": st.sampled_from(REFERENCES)},
         optional={"description": st.just("by reference"), "minLength": counts},
@@ -195,7 +195,7 @@ def _doubling() -> Any:
 
 
 def nasty_schemas() -> st.SearchStrategy[Any]:
-    """Anything that may stand where a schema is expected: good, referring, broken, or no schema."""
+    """Draw anything that may be passed as a schema: valid, with references, broken, or no schema."""
     broken = st.recursive(st.sampled_from(JUNK) | _leaves, _broken_level, max_leaves=12)
     extreme = st.builds(_circular) | st.builds(_deep) | st.builds(_doubling)
     return st.one_of(valid_object_schemas(), referring_schemas(), broken, valid_schemas(), extreme)
@@ -208,7 +208,7 @@ _descriptions = st.sampled_from(["Does it.", "", "説明", "bad \ud800 text"]) |
 
 
 def _forms(name: Any, description: Any, schema: Any) -> list[Any]:
-    """The same tool in every form in which tools are met."""
+    """Return the same tool in every known form."""
     common = {"name": name, "description": description}
     return [
         {**common, "inputSchema": schema},
@@ -224,7 +224,7 @@ def _forms(name: Any, description: Any, schema: Any) -> list[Any]:
 
 
 def tool_definitions(max_size: int = 4) -> st.SearchStrategy[list[Any]]:
-    """Lists of tools in mixed forms, with duplicate, long, empty and non-ASCII names."""
+    """Draw lists of tools in mixed forms, with duplicate, long, empty and non-ASCII names."""
     parts = st.tuples(_tool_names, _descriptions, nasty_schemas())
     one = st.tuples(parts, st.integers(0, 6)).map(lambda drawn: _forms(*drawn[0])[drawn[1]])
     return st.lists(one, max_size=max_size)

@@ -1,4 +1,4 @@
-"""Turn values of every kind, with whatever strings and JSON there are."""
+"""Turn values of every kind, with arbitrary strings and JSON."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Minimal requests: for each rule one that breaks it, and the same request made right."""
+"""Minimal requests: for each rule one that violates it, and its corrected counterpart."""
 
 from typing import Any
 
@@ -59,7 +59,7 @@ def chat(*messages: Any, model: str = "a-model", **extra: Any) -> Body:
 
 
 def exchange(**extra: Any) -> Body:
-    """A whole tool exchange with its tool offered."""
+    """Return a whole tool exchange, with its tool offered."""
     return chat(USER, asks(), result(), tools=[tool()], **extra)
 
 
@@ -99,7 +99,7 @@ def claude(*messages: Any, model: str = "claude-sonnet-5", **extra: Any) -> Body
 
 
 def claude_loop(*blocks: Body, **extra: Any) -> Body:
-    """A request in the middle of a tool loop."""
+    """Return a request in the middle of a tool loop."""
     return claude(
         USER, assistant(list(blocks or [use()])), user([used()]), tools=[claude_tool()], **extra
     )

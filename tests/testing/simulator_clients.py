@@ -1,4 +1,4 @@
-"""Our own ``Exchange``, fed from the simulator over a plain connection."""
+"""Our ``Exchange``, fed from the simulator over a plain connection."""
 
 import http.client
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ QUESTION: list[dict[str, Any]] = [
 
 
 class Outcome(NamedTuple):
-    """What a reply became."""
+    """The result of a reply."""
 
     events: list[Event]
     turn: Turn
@@ -69,7 +69,7 @@ def ask(
     key: str = "sk-test",
     options: dict[str, Any] | None = None,
 ) -> Outcome:
-    """Ask the simulator and read its reply, whatever it is."""
+    """Send a request to the simulator and read its reply, whatever it is."""
     exchange = Exchange(
         QUESTION if history is None else history,
         provider,
@@ -103,7 +103,7 @@ def _body(exchange: Exchange) -> Iterator[bytes]:
                 while piece := response.read1(7):
                     yield piece
         except (http.client.HTTPException, ConnectionError) as error:
-            # Whatever drives an exchange ends it when the connection does.
+            # The driver of an exchange ends it when the connection ends.
             if not isinstance(error, http.client.IncompleteRead):
                 raise ConnectionFailed(str(error), before_first_byte=True) from error
 

@@ -1,4 +1,4 @@
-"""No body makes a judge raise, however wrong it is."""
+"""No body makes a validator raise, however malformed it is."""
 
 import json
 import math
@@ -64,7 +64,7 @@ _VALUES: list[Any] = [
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
-    """Every (container, key) inside a JSON value."""
+    """Yield every (container, key) inside a JSON value."""
     found: list[tuple[Any, Any]] = []
     pending: list[Any] = [value]
     while pending:

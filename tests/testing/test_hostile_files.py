@@ -1,4 +1,4 @@
-"""Hostile files are read or refused, within limits; the kit is public."""
+"""Hostile files are read or refused within limits; the kit is public."""
 
 import pytest
 
@@ -9,12 +9,12 @@ from multi_llm_chat.testing.hostile_files import HOSTILE_FILES
 
 SMALL = Limits(total_bytes=8 * MEGABYTE, item_bytes=8 * MEGABYTE, values=400_000, parts=5_000)
 
-#: These are large or slow to make: the others are a sample.
+#: Files that are large or slow to create; the others are a sample.
 LARGE = {"a zip bomb", "a zip bomb of lists", "many lists", "a zip that lies", "a long chain"}
 
 
 def outcome(data: bytes, limits: Limits) -> tuple[str, bool]:
-    """The words of the refusal, and whether anything was read or reported."""
+    """Return the refusal's message, and whether anything was read or reported."""
     try:
         imported = read_conversations(data, limits=limits)
     except UsageError as refusal:

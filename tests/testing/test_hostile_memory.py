@@ -1,4 +1,4 @@
-"""What hostile peers cost: peak memory of a fresh process over its idle memory, with the limits that users have."""
+"""The memory cost of hostile peers: peak memory of a fresh process above its idle memory, with the default limits."""
 
 import json
 import subprocess
@@ -19,9 +19,9 @@ pytestmark = [
 ROOT = Path(__file__).parents[2]
 MEGABYTE = 2**20
 
-#: Behaviours that end by time alone are left out: they send next to nothing, for two minutes.
+#: Behaviours that only a timeout ends are left out: they send almost nothing, for two minutes.
 SILENT = {"silence before the head", "slow head", "silence after the head", "slow pings", "slow letters"}  # fmt: skip
-#: Peers that flood a client until a time limit ends it: shortened here, the memory is what counts.
+#: Peers that flood a client until a timeout ends it: the timeout is shortened here, since only the memory matters.
 PROGRAM = """
 import asyncio, gc, json, sys
 from multi_llm_chat.agent.providers import create_provider
@@ -63,7 +63,7 @@ print(json.dumps(peaks))
 
 
 def peaks_of(first: tuple[str, str, str], cases: list[tuple[str, ...]]) -> dict[str, int]:
-    """The peak memory of each case over the idle memory, in bytes."""
+    """Return the peak memory of each case above the idle memory, in bytes."""
     given = json.dumps([first, *cases])
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], input=given + "\n", capture_output=True, text=True,

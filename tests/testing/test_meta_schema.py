@@ -1,4 +1,4 @@
-"""The small meta-schema check agrees with jsonschema-rs on what a schema is."""
+"""The small meta-schema check agrees with jsonschema-rs about valid schemas."""
 
 from typing import Any
 

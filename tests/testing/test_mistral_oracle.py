@@ -19,7 +19,7 @@ _IDENTIFIERS = st.sampled_from(["abcdefgh1", "abcdefgh2", "abcdefgh3", "short", 
 _LEGAL = st.sampled_from(["abcdefgh1", "abcdefgh2", "abcdefgh3"])
 _NAMES = st.sampled_from(["f", "g", "fs_read", "fs.read"])
 
-#: Versions and a model name that makes our judge apply their rules.
+#: The validator's versions, and for each a model name for which our validator applies the same rules.
 _VERSIONS = {
     TokenizerVersion.v3: "open-mistral-7b",
     TokenizerVersion.v11: "mistral-large-latest",
@@ -42,7 +42,7 @@ def _messages(identifiers: st.SearchStrategy[str]) -> st.SearchStrategy[list[Any
 
 
 def _paired(identifiers: st.SearchStrategy[str]) -> st.SearchStrategy[list[Any]]:
-    """Histories that are mostly right, so that both sides accept often."""
+    """Draw histories that are mostly valid, so that both sides often accept."""
 
     def exchange(identifier: str) -> list[Any]:
         return [user("hi"), asks(call(identifier)), result(identifier), assistant("done")]
@@ -51,7 +51,7 @@ def _paired(identifiers: st.SearchStrategy[str]) -> st.SearchStrategy[list[Any]]
     return rounds.map(lambda made: [*chain.from_iterable(made), user("end")])
 
 
-# The library leaves its generics open, which a strict type checker cannot follow.
+# The library does not parametrise its generics, which a strict type checker cannot follow.
 _REQUEST: Any = getattr(request_module, "ChatCompletionRequest")  # noqa: B009
 
 
@@ -70,13 +70,13 @@ def _oracle_accepts(body: dict[str, Any], version: TokenizerVersion) -> bool:
 
 
 def _opens_with_tools(messages: list[Any]) -> bool:
-    """The library does not look at calls and results of the first message; the hosted API was recorded to do so (MIS-18)."""
+    """The library ignores calls and results in the first message; recordings show that the hosted API does not (MIS-18)."""
     return "tool_calls" in messages[0] or messages[0]["role"] == "tool"
 
 
 @pytest.mark.parametrize("version", [TokenizerVersion.v3, TokenizerVersion.v11])
 @given(messages=_messages(_IDENTIFIERS) | _paired(_IDENTIFIERS))
-def test_histories_are_judged_as_mistral_common_does(
+def test_histories_are_validated_as_by_mistral_common(
     version: TokenizerVersion, messages: list[Any]
 ) -> None:
     assume(version is TokenizerVersion.v3 or not _opens_with_tools(messages))

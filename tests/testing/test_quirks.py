@@ -1,4 +1,4 @@
-"""Every quirk of the rule catalogue, from every server that may have it, is read as it was meant."""
+"""Every quirk of the rule catalogue, from every server that may have it, is read as intended."""
 
 import pytest
 from tests.testing.simulator_clients import ALL_ROWS, ask
@@ -11,7 +11,7 @@ from multi_llm_chat.testing.simulator.quirks.registry import QUIRKS, has_effect
 CALLS = [Call("get_weather", {"city": f"City {number}"}) for number in range(3)]
 SAY = Say("Let me see.", thinking="Three cities.", calls=CALLS, delta_size=5)
 
-#: Quirks by which something is lost or broken: they have tests of their own.
+#: Quirks that lose or break something: they have their own tests.
 BREAKING = {
     ("STR-09", "middle"),
     ("STR-10", "no_arguments"),
@@ -29,7 +29,7 @@ CASES = [
     for provider in ALL_ROWS
     if has_effect(Quirk(rule, variant), ROWS[provider].dialect)
 ]
-#: A server that ends calls with an empty reason has no other end than the missing one.
+#: This server ends calls with an empty finish reason: without the end marker such a stream has no end.
 ENDLESS = ("xai", "STR-17", "no_done")
 HARMLESS = [case for case in CASES if case[1:] not in BREAKING and case != ENDLESS]
 

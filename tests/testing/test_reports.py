@@ -1,4 +1,4 @@
-"""What is reported first, and in which envelope."""
+"""Which violation is reported first, and in which envelope."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Each rule of the catalogue refuses its minimal offender and takes its repaired counterpart."""
+"""Each rule of the catalogue refuses its minimal violation and accepts its corrected counterpart."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ CASES: list[Case] = [
 ]
 _IDENTITIES = [case.identity for case in CASES]
 
-#: Rules that no request body shows: server flags, the other side of the wire, opaque payloads.
+#: Rules that a request body cannot show: server flags, replies, opaque payloads.
 _NOT_IN_A_BODY = {
     "OAI-03", "OAI-04",  # worded and tested as OAI-01 and OAI-02
     "RSP-04", "RSP-13",  # which reasoning belonged to an item; what is allowed
@@ -84,7 +84,7 @@ _OTHER_ID: list[Any] = [
     {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_2", "content": "ok"}]},
 ]  # fmt: skip
 
-#: Forms that a provider was recorded to accept (VCR cassettes of Arize-ai/openinference, crewAIInc/crewAI,
+#: Forms that a provider accepts according to recordings (VCR cassettes of Arize-ai/openinference, crewAIInc/crewAI,
 #: DataDog/dd-trace-py, open-telemetry/opentelemetry-python-contrib and activeagents/activeagent, 2026-11).
 RECORDED: dict[str, tuple[str, Any, str]] = {
     "null-response-format": ("openai-chat", chat(USER, response_format=None), "gpt-4o"),

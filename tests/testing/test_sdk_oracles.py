@@ -1,4 +1,4 @@
-"""What the judges accept, the providers' own SDK types accept too."""
+"""Requests that the validators accept are also valid for the providers' own SDK types."""
 
 import warnings
 from typing import Any
@@ -14,7 +14,7 @@ from tests.testing.cases import Case
 from multi_llm_chat.testing.validators.gemini.contents import camel
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # its sources hold escapes that newer Pythons warn of
+    warnings.simplefilter("ignore")  # its sources contain escapes that newer Pythons warn about
     from google.genai import types as gemini_types
 
 
@@ -28,7 +28,7 @@ _CHAT = _adapter(chat_params.CompletionCreateParamsNonStreaming)
 _RESPONSES = _adapter(responses_params.ResponseCreateParamsNonStreaming)
 _ANTHROPIC = _adapter(anthropic_params.MessageCreateParamsNonStreaming)
 
-#: Members that the API takes although the SDK's types have left them out.
+#: Members that the API accepts although the SDK's types omit them.
 _SAMPLING = ("temperature", "top_p", "top_k")
 
 

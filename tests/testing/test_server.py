@@ -1,4 +1,4 @@
-"""The server itself: HTTP, scripts, rules, the program, and leaving nothing behind."""
+"""The server itself: HTTP, scripts, rules, the program, and cleanup."""
 
 import asyncio
 import http.client
@@ -40,7 +40,7 @@ SIZED = HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
 
 
 def _talk(simulator: Simulator, *pieces: bytes) -> bytes:
-    """Send bytes as they are; everything that comes back until the server closes."""
+    """Send raw bytes; return everything that arrives until the server closes."""
     with socket.create_connection(("127.0.0.1", simulator.port), timeout=30) as client:
         for piece in pieces:
             client.sendall(piece)
@@ -297,7 +297,7 @@ def test_the_program_prints_its_addresses(capsys: pytest.CaptureFixture[str]) ->
     assert all(f"/{name}" in printed for name in ALL_ROWS)
 
 
-def test_the_program_tells_that_its_port_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_program_reports_that_its_port_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
     with Simulator() as simulator, pytest.raises(SystemExit):
         main(["--port", str(simulator.port)])
     assert "Cannot listen" in capsys.readouterr().err

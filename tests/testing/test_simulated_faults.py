@@ -1,4 +1,4 @@
-"""What goes wrong on the way becomes the error that says so, with the text until then."""
+"""Transport faults become the matching error, with the text received until then."""
 
 import http.client
 import json
@@ -68,7 +68,7 @@ def test_an_http_error_has_its_kind(provider: str, status: int, kind: type[Provi
     assert outcome.error.retry_after == 3.0
 
 
-def test_gemini_tells_the_waiting_time_in_the_body() -> None:
+def test_gemini_sends_the_waiting_time_in_the_body() -> None:
     with Simulator([Status(429, retry_delay=41)]) as simulator:
         outcome = ask(simulator, "gemini")
     assert isinstance(outcome.error, RateLimited)
@@ -80,7 +80,7 @@ def test_gemini_tells_the_waiting_time_in_the_body() -> None:
 def test_an_error_inside_a_stream_has_its_kind(provider: str, status: int) -> None:
     with Simulator([LONG.having(faults=[ErrorInStream(6, status)])]) as simulator:
         outcome = ask(simulator, provider)
-    # These two have no word for the kind of an error.
+    # These two do not send the kind of an error.
     expected = ProviderError if provider in {"lmstudio", "xai"} else Overloaded
     assert isinstance(
         outcome.error, RateLimited if expected is Overloaded and status == 429 else expected

@@ -1,4 +1,4 @@
-"""Every reply, from every provider, streamed and not, is read back as it was meant."""
+"""Every reply, from every provider, streamed and not, is read back as intended."""
 
 import msgspec
 import pytest
@@ -8,7 +8,7 @@ from multi_llm_chat.events import FinishReason, Usage
 from multi_llm_chat.history.values import Media, Text, Thinking, ToolCall
 from multi_llm_chat.testing.simulator import Call, Say, Simulator
 
-#: Who has no way to show its reasoning.
+#: Providers that cannot show their reasoning.
 SILENT_THINKERS = {"openai-chat", "azure"}
 PAINTERS = {"openai", "gemini", "openrouter"}
 
@@ -67,7 +67,7 @@ def test_a_reply_is_read_back_as_it_was_said(provider: str, name: str, stream: b
         ("openai-chat", "safety", "safety"),
         ("azure", "refusal", "refusal"),
         ("anthropic", "refusal", "refusal"),
-        ("anthropic", "safety", "refusal"),  # it has one word for both
+        ("anthropic", "safety", "refusal"),  # it has one finish reason for both
         ("gemini", "refusal", "safety"),  # and so has this one
         ("gemini", "safety", "safety"),
         ("gemini", "other", "other"),
@@ -127,7 +127,7 @@ def test_streamed_and_whole_replies_have_the_same_parts(provider: str) -> None:
 
 
 def _bare(part: object) -> object:
-    """A part without its server's address, and without the text in which arguments were written."""
+    """Return a part without its server's address, and without the original text of arguments."""
     if isinstance(part, Thinking):
         return (part.content, part.opaque)
     if isinstance(part, ToolCall):

@@ -1,4 +1,4 @@
-"""A request that a provider would refuse is refused, in the provider's own words."""
+"""A request that a provider would refuse is refused, with the provider's own error message."""
 
 import http.client
 import json
@@ -14,7 +14,7 @@ from multi_llm_chat.testing.simulator import Say, Simulator
 
 
 def post(simulator: Simulator, path: str, body: Any, **headers: str) -> tuple[int, Any]:
-    """Send a request as it is."""
+    """Send a request unchanged."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     with closing(http.client.HTTPConnection("127.0.0.1", simulator.port, timeout=30)) as connection:

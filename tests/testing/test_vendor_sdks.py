@@ -1,4 +1,4 @@
-"""The vendors' own SDKs cannot tell the simulator from the real thing."""
+"""The vendors' own SDKs cannot distinguish the simulator from the real provider."""
 
 import json
 import warnings
@@ -12,7 +12,7 @@ from multi_llm_chat.events import Usage
 from multi_llm_chat.testing.simulator import Call, ErrorInStream, Rule, Say, Simulator, Status
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # the SDKs' own sources are not ours to mend
+    warnings.simplefilter("ignore")  # warnings in the SDKs' sources are not ours to fix
     import anthropic
     import openai
     from google import genai
@@ -247,7 +247,7 @@ def test_openai_sdk_raises_its_own_errors(simulator: Simulator) -> None:
             client.moderations.create(input="x")  # which the simulator does not have
 
 
-def test_openai_sdk_tells_errors_of_responses(simulator: Simulator) -> None:
+def test_openai_sdk_raises_errors_of_responses(simulator: Simulator) -> None:
     simulator.script.add(Say("Half", faults=[ErrorInStream(4, 500)]))
     output: Any = [{"type": "function_call_output", "call_id": "x", "output": "y"}]
     with _openai(simulator, "openai") as client:

@@ -1,4 +1,4 @@
-"""Servers for the tests, started for real."""
+"""Real server processes for the tests."""
 
 import atexit
 import queue
@@ -20,12 +20,12 @@ from multi_llm_chat.tools.mcp import Elicitation, ElicitationAnswer, ServerEvent
 from multi_llm_chat.tools.mcp.servers import McpServers
 
 SERVERS = Path(__file__).parent / "servers"
-#: Long enough for any machine; only a test that fails waits for it.
+#: Long enough for any machine; only a failing test waits this long.
 PATIENCE = 60.0
 
 
 class HttpServer:
-    """The everyday server over HTTP; the socket is ours, so that it can be connected to at once."""
+    """The everyday server over HTTP; the test owns the socket, so that clients can connect at once."""
 
     def __init__(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -57,7 +57,7 @@ def http_server() -> Generator[HttpServer]:
 
 
 class Scene:
-    """Running servers, their tools, and all events."""
+    """Running servers, their tools, and all their events."""
 
     def __init__(self, entries: dict[str, Any], **settings: Any) -> None:
         self.registry = ToolRegistry(timeout=PATIENCE)
@@ -85,26 +85,26 @@ class Scene:
         return self.registry.execute_sync(ToolCall(name, arguments, "id"))
 
     def watched(self, name: str) -> tuple[ToolResult, list[ToolProgress]]:
-        """Call a tool and collect its progress."""
+        """Call a tool and collect its progress events."""
         seen: list[ToolProgress] = []
         call = ToolCall(name, {}, "id")
         return self.registry.execute_sync(call, on_progress=seen.append), seen
 
     def wait_for(self, wanted: Callable[[ServerEvent], bool]) -> ServerEvent:
-        """The next event of the kind; other events before it are skipped."""
+        """Return the next event of the kind; other events before it are skipped."""
         while True:
             event = self.events.get(timeout=PATIENCE)
             if wanted(event):
                 return event
 
     def names(self) -> list[str]:
-        """The names of the offered tools."""
+        """Return the names of the offered tools."""
         return [tool.name for tool in self.registry.definitions()]
 
 
 @cache
 def forking() -> str:
-    """The address of the process that forks everyday servers; it ends with this one."""
+    """Start the process that forks everyday servers, and return its address; it ends with this process."""
     folder = mkdtemp(prefix="everyday-")
     address = f"{folder}/socket"
     process = subprocess.Popen(
@@ -124,7 +124,7 @@ def forking() -> str:
 
 
 def everyday(**settings: Any) -> dict[str, Any]:
-    """The entry of the well-behaved server."""
+    """Return the settings entry of the well-behaved server."""
     script = [str(SERVERS / "everyday.py")]
     if sys.platform == "linux":
         script = ["-I", "-S", str(SERVERS / "forked.py"), "start", forking()]
@@ -139,7 +139,7 @@ def everyday(**settings: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="session", params=["stdio", "http"])
 def scene(request: pytest.FixtureRequest, http_server: HttpServer) -> Generator[Scene]:
-    """The everyday server, over each transport."""
+    """Run the everyday server, over each transport."""
     entries = {
         "stdio": everyday(),
         "http": {"url": http_server.url, "startupTimeout": PATIENCE, "trusted": True},

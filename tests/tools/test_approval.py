@@ -1,4 +1,4 @@
-"""Who may run what."""
+"""Approval: which tools may run."""
 
 import asyncio
 import fnmatch
@@ -241,7 +241,7 @@ _JSON = st.dictionaries(
 
 
 def noting(approve: Any, schema: dict[str, Any] | None = None) -> tuple[ToolRegistry, list[Any]]:
-    """A registry with a tool that is asked about, and the arguments with which it ran."""
+    """Return a registry with a tool that needs approval, and the arguments with which it ran."""
     ran: list[Any] = []
 
     async def note(arguments: dict[str, Any], context: ToolContext[Any]) -> Any:
@@ -271,7 +271,7 @@ def test_what_runs_is_what_was_approved_and_the_model_reads_of_the_change(
 
 
 def exactly(value: Any) -> str:
-    """The value as text: in Python, True and 1 are equal."""
+    """Return the value as text: in Python, True and 1 are equal."""
     return json.dumps(value, sort_keys=True)
 
 

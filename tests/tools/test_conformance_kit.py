@@ -1,8 +1,8 @@
-"""MCP's own conformance kit (npm ``@modelcontextprotocol/conformance``) judges our client.
+"""MCP's own conformance kit (npm ``@modelcontextprotocol/conformance``) tests our client.
 
-``MCP_CONFORMANCE`` names a folder in which ``npm install --prefix`` has put the kit; without it the kit is installed into a temporary
-folder. Skipped without npm, without a network, or without a node that is new enough. The kit's server scenarios do not apply: they
-want a server over HTTP with the kit's own tools, and our server of files speaks through pipes.
+``MCP_CONFORMANCE`` names a folder in which ``npm install --prefix`` has installed the kit; without it the kit is installed into a
+temporary folder. Skipped without npm, without a network, or if node is too old. The kit's server scenarios do not apply: they
+require an HTTP server with the kit's own tools, and our filesystem server uses stdio.
 """
 
 import os
@@ -47,7 +47,7 @@ SCENARIOS = (
     "auth/offline-access-scope",
     "auth/offline-access-not-supported",
 )
-#: Metadata whose issuer is not the one it was asked for "MUST NOT be used" (RFC 8414, section 3.3): the official client refuses it.
+#: Metadata with an unexpected issuer "MUST NOT be used" (RFC 8414, section 3.3): the official client refuses it.
 REFUSED = {"auth/2025-03-26-oauth-metadata-backcompat": "metadata issuer mismatch"}
 #: Sign-ins without a user, which this client does not offer.
 WITHOUT_USER = {
@@ -78,7 +78,7 @@ def _node() -> str | None:
 
 @pytest.fixture(scope="session")
 def kit(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The command that starts the kit."""
+    """Return the command that starts the kit."""
     node, npm = _node(), shutil.which("npm")
     given = os.environ.get("MCP_CONFORMANCE")
     if node is None:

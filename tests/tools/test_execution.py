@@ -240,7 +240,7 @@ def test_progress_reaches_the_listener_and_stops_with_the_call(registry: ToolReg
     contexts[0].progress(5)  # the loop has ended; nothing happens
 
 
-def test_a_listener_that_fails_harms_nobody(registry: ToolRegistry) -> None:
+def test_a_listener_that_fails_does_not_break_the_call(registry: ToolRegistry) -> None:
     @registry.tool
     def work(context: ToolContext) -> str:
         context.progress(1)
@@ -252,7 +252,7 @@ def test_a_listener_that_fails_harms_nobody(registry: ToolRegistry) -> None:
     assert execute(registry, call("work"), on_progress=fail).content == "done"
 
 
-def test_the_clock_stands_still_while_a_person_is_asked() -> None:
+def test_the_clock_is_paused_while_a_person_is_asked() -> None:
     async def run() -> tuple[list[bool], bool]:
         up: list[bool] = []
         loop = asyncio.get_running_loop()
@@ -381,7 +381,7 @@ def test_names_with_markup_or_of_great_length_become_legal_and_lead_back() -> No
     assert all(execute(registry, call(name)).content == "ran" for name in names)
 
 
-def test_a_schema_that_refers_elsewhere_costs_only_its_own_tool() -> None:
+def test_a_schema_with_external_references_disables_only_its_own_tool() -> None:
     registry = ToolRegistry()
 
     async def run(arguments: dict[str, Any], context: ToolContext) -> str:

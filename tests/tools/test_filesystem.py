@@ -1,4 +1,4 @@
-"""The filesystem server reads below its roots, and nothing else."""
+"""The filesystem server reads only below its roots."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Python functions as tools: what a model reads, and what the function receives."""
+"""Python functions as tools: the schema for the model, and the arguments of the function."""
 
 import dataclasses
 import enum
@@ -62,7 +62,7 @@ def run(function: Any, **arguments: Any) -> ToolResult:
 
 
 def given(annotation: Any, value: Any) -> Any:
-    """What a function with a parameter of this type is given for this argument."""
+    """Return what a function with a parameter of this type receives for this argument."""
     seen: list[Any] = []
 
     def it(value: Any) -> None:

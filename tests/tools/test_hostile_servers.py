@@ -1,4 +1,4 @@
-"""A server may be mad or malicious: it harms nothing but its own tools, and it is said what is wrong."""
+"""A faulty or malicious server affects only its own tools, and an event says what is wrong."""
 
 import asyncio
 import contextlib
@@ -37,7 +37,7 @@ def acting(manner: str, **settings: Any) -> dict[str, Any]:
 
 
 class Scene:
-    """A bad server beside a good one."""
+    """A bad server next to a good one."""
 
     def __init__(
         self, manner: str, timeout: float = PATIENCE, restarts: int = 1, **settings: Any
@@ -57,7 +57,7 @@ class Scene:
     async def running(self) -> AsyncGenerator["Scene"]:
         async with self.servers:
             yield self
-            # Whatever happened, the neighbour still works.
+            # Whatever happened, the other server still works.
             assert (await self.call(self.name_of("good"))).content == "good answers"
 
     def name_of(self, server: str, tool: str = "answer") -> str:
@@ -85,7 +85,7 @@ class Scene:
 
 
 def called(manner: str, timeout: float = PATIENCE) -> tuple[ToolResult, Scene]:
-    """The result of calling the bad server's tool, and the scene after it."""
+    """Return the result of calling the bad server's tool, and the scene after it."""
     scene = Scene(manner, timeout)
 
     async def run() -> ToolResult:
@@ -162,14 +162,14 @@ def test_a_list_without_end_is_ended(manner: str, count: int, words: str) -> Non
     assert words in scene.said()
 
 
-def test_a_result_for_another_call_answers_nobody() -> None:
+def test_a_result_for_an_unknown_call_answers_no_call() -> None:
     result, _ = called("other-id", timeout=0.5)
     assert result.is_error
     assert "did not finish within 0.5 seconds" in result.content
 
 
 def test_a_server_that_dies_in_a_call_answers_it_with_an_error_and_comes_back() -> None:
-    scene = Scene("dies", restarts=4)  # each call may be one that ends it
+    scene = Scene("dies", restarts=4)  # each call may kill the server
 
     async def run() -> list[ToolResult]:
         async with scene.running():
@@ -294,7 +294,7 @@ def test_sampling_needs_both_the_program_and_the_settings(
 
 
 class Play:
-    """One server that acts, and a user who answers."""
+    """One server with a scripted behaviour, and a user who answers."""
 
     def __init__(self, manner: str, action: str | None = None, **settings: Any) -> None:
         self.questions: list[Elicitation] = []
@@ -435,7 +435,7 @@ def test_a_tool_with_too_large_a_schema_is_left_out(manner: str, name: str) -> N
     assert f"its tool '{name}' is not offered" in scene.said()
 
 
-#: Behaviours in groups, each beside one good server.
+#: Behaviours in groups, each next to one good server.
 GROUPS = [list(hostile_mcp_server.BEHAVIOURS)[start::3] for start in range(3)]
 
 

@@ -1,4 +1,4 @@
-"""What MCP servers answer becomes parts that every provider accepts."""
+"""MCP servers' results become parts that every provider accepts."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Real MCP servers, over standard input and output and over HTTP."""
+"""Real MCP servers, over stdio and over HTTP."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""The configuration that many programs share."""
+"""The configuration format of MCP servers that many programs share."""
 
 from typing import Any
 
@@ -75,7 +75,7 @@ def test_variables_are_replaced(template: str, environment: dict[str, str], expe
         ("c", "expected an object"),
     ],
 )
-def test_a_wrong_entry_spoils_only_itself(entry: Any, words: str) -> None:
+def test_an_invalid_entry_affects_only_itself(entry: Any, words: str) -> None:
     found = read_servers({"mcpServers": {"bad": entry, "good": {"command": "c"}}}, {})
     assert [server.name for server in found.servers] == ["good"]
     assert len(found.problems) == 1
@@ -98,7 +98,7 @@ def test_what_is_no_configuration_at_all_is_refused(document: Any) -> None:
         ({"clientId": 5}, "Expected `str`"),
     ],
 )
-def test_a_registration_that_cannot_be_used_spoils_only_its_server(oauth: Any, words: str) -> None:
+def test_an_unusable_registration_affects_only_its_server(oauth: Any, words: str) -> None:
     found = read({"url": "https://x.example/mcp", "oauth": oauth})
     assert found.servers == ()
     assert words in found.problems[0]

@@ -1,4 +1,4 @@
-"""Remote servers that demand a sign-in."""
+"""Remote servers that require a sign-in."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ def guarded() -> Generator[GuardedServer]:
 
 
 def visiting(asked: list[Elicitation]) -> object:
-    """A user who opens the address in a browser."""
+    """Return a user who opens the address in a browser."""
 
     def elicit(question: Elicitation) -> ElicitationAnswer:
         asked.append(question)
@@ -97,7 +97,7 @@ def test_a_token_that_expired_while_the_program_was_closed_is_renewed_without_th
         scene = Scene(entries, elicit=visiting(asked), tokens=kept)
         with scene.servers:
             assert scene.call("treasure").content == "gold"
-        # An hour later: the token no longer works, and its time is over.
+        # An hour later: the token no longer works, and has expired.
         guarded.guard.tokens.clear()
         state = json.loads(kept.read(f"{guarded.url} state") or "")
         kept.write(f"{guarded.url} state", json.dumps(state | {"expires": 1.0}))
@@ -155,7 +155,7 @@ def test_for_a_public_server_nothing_private_is_fetched() -> None:
 
 @pytest.fixture
 def guarded_at_another_origin() -> Generator[GuardedServer]:
-    """A server whose users sign in at another origin."""
+    """Run a server whose users sign in at another origin."""
     server = GuardedServer("localhost")
     yield server
     server.close()

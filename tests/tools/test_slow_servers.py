@@ -1,4 +1,4 @@
-"""A server that is slow to start: it is waited for and named, and if it fails that is said."""
+"""A server that is slow to start: the client waits for it, names it, and reports its failure."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ from multi_llm_chat.tools.mcp.servers import McpServers
 
 
 class Scene:
-    """A slow server, configured before a good one."""
+    """A slow server, configured before a normal one."""
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         self._pipe = folder / "pipe"
@@ -45,17 +45,17 @@ class Scene:
         raise RuntimeError("a callback's mistake must not disturb the start")
 
     def release(self, words: str = "") -> None:
-        """Let the server start, or fail with these words."""
+        """Let the server start, or fail with this text."""
         self._pipe.write_text(words)
 
     def wait_for_notice(self, *servers: str) -> None:
-        """Wait until exactly these are waited for."""
+        """Wait until the client waits for exactly these servers."""
         while self.notices.get(timeout=PATIENCE) != servers:
             continue
 
     @contextmanager
     def starting(self) -> Generator[None]:
-        """Start in another thread; at the end the start is over."""
+        """Start the servers in another thread; wait for the end of the start when the block ends."""
         with ThreadPoolExecutor(1) as pool:
             started = pool.submit(self.servers.start_sync)
             try:
@@ -91,7 +91,7 @@ def test_the_start_waits_and_names_the_servers_that_are_still_starting(scene: Sc
         assert scene.registry.listing() == []
         scene.release()
     assert scene.servers.missing() == []
-    # Names follow the configuration, not the order in which the servers were ready.
+    # Names follow the configuration, not the order in which the servers become ready.
     assert scene.call("answer") == "slow answers"
     assert scene.call("good_answer") == "good answers"
 

@@ -1,4 +1,4 @@
-"""Whatever a tool gives becomes the content of a result."""
+"""Whatever a tool returns becomes the content of a result."""
 
 import dataclasses
 import enum

@@ -2,8 +2,8 @@
 
 Rules:
 1. Playwright's synchronous API keeps an event loop running in its thread from start to stop, and all its objects belong to
-   that thread. So it gets a thread of its own: the main thread, in which other tests run their loops, has none.
-2. A test that uses the browser runs in that thread as a whole (``pytest_pyfunc_call``), and is written as any other.
+   that thread. So it gets its own thread, and the main thread, in which other tests run their loops, stays without one.
+2. A test that uses the browser runs entirely in that thread (``pytest_pyfunc_call``), and is written like any other.
 3. A fixture that uses the browser runs its part there with ``run``.
 """
 

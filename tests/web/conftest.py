@@ -25,13 +25,13 @@ from tests.web.server_process import RunningServer, run_server
 from multi_llm_chat.web.guard import COOKIE
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-#: Chromium takes the last list alone, so what Playwright itself switches off comes first.
+#: Chromium uses only the last list, so it starts with the features that Playwright itself switches off.
 FEATURES = [
     "AimEnabled", "AvoidCorsURLLoaderRestartOnRedirect", "AvoidUnnecessaryBeforeUnloadCheckSync",
     "DestroyProfileOnBrowserClose", "HttpsFirstBalancedModeAutoEnable", "HttpsUpgrades", "LensOverlay",
     "MediaRouter", "NetworkTimeServiceQuerying", "OptimizationHints", "PaintHolding", "PreconnectToSearch",
     "ThirdPartyStoragePartitioning", "Translate",
-    # A renderer in reserve and the suggestions of an address bar that is never shown: each window starts
+    # The spare renderer, and the suggestions of an address bar that is never shown: with them each window starts
     # two more processes, which take more time than our page.
     "SpareRendererForSitePerProcess", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup", "WebUIOmniboxPopup",
 ]  # fmt: skip
@@ -40,7 +40,7 @@ FLAGS = [
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 
-#: Milliseconds; only a test that fails waits so long.
+#: Milliseconds; only a failing test waits this long.
 PATIENCE = 25_000
 expect.set_options(timeout=PATIENCE)
 
@@ -58,7 +58,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.fixture(scope="package")
 def browser_thread() -> Generator[BrowserThread]:
-    """The thread in which Playwright and every test that uses it run."""
+    """Return the thread in which Playwright and every test that uses it run."""
     thread = BrowserThread()
     yield thread
     thread.close()
@@ -66,7 +66,7 @@ def browser_thread() -> Generator[BrowserThread]:
 
 @pytest.fixture(scope="package")
 def browser(browser_thread: BrowserThread) -> Generator[Browser]:
-    """One browser for all tests of the package."""
+    """Start one browser for all tests of the package."""
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine")
 
@@ -106,19 +106,19 @@ class Visitor:
             self.foreign.append(request.url)
 
     def _on_request_failed(self, request: Request) -> None:
-        """A request that the browser refused by a policy was never sent."""
+        """Remove a foreign request that a browser policy refused: it was never sent."""
         if request.failure in ("csp", "origin") and request.url in self.foreign:
             self.foreign.remove(request.url)
 
     def _on_console(self, message: ConsoleMessage) -> None:
         refused = (
             "responded with a status of 4" in message.text
-        )  # the page shows it to the reader; it is no mistake of the script
+        )  # the page shows it to the user; it is not an error of the script
         if (message.type == "error" and not refused) or "Content Security Policy" in message.text:
             self.errors.append(message.text)
 
     def open(self, path: str | None = None) -> Page:
-        """Open a page in front of the others: the browser draws a page behind it once a second (``bring_to_front``)."""
+        """Open a page in front of the others: the browser draws background pages only once a second (``bring_to_front``)."""
         page = self._context.new_page()
         page.on("console", self._on_console)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
@@ -135,7 +135,7 @@ class Visitor:
 def new_visitor(
     server: RunningServer, browser: Browser, browser_thread: BrowserThread
 ) -> Generator[Callable[..., Visitor]]:
-    """Makes visitors; at the end none of their pages may have had an error or sent a request to another server."""
+    """Create visitors; at the end none of their pages may have had an error or sent a request to another server."""
     visitors: list[Visitor] = []
 
     def make(**settings: Any) -> Visitor:
@@ -151,5 +151,5 @@ def new_visitor(
 
 @pytest.fixture
 def page(new_visitor: Callable[..., Visitor], browser_thread: BrowserThread) -> Page:
-    """A page with a new conversation."""
+    """Open a page with a new conversation."""
     return browser_thread.run(lambda: new_visitor().open("/"))

@@ -1,4 +1,4 @@
-"""What tests do on a page."""
+"""Actions of tests on a page."""
 
 from decimal import Decimal
 
@@ -16,7 +16,7 @@ def send(page: Page, text: str) -> None:
 
 
 def expect_answers(page: Page, *texts: str) -> None:
-    """Wait until these are the answers and none is being given.
+    """Wait until the page shows these answers and none is running.
 
     A page that is not busy may not have begun yet: only the texts show that it is done.
     """
@@ -27,7 +27,7 @@ def expect_answers(page: Page, *texts: str) -> None:
 
 
 def expect_idle(*pages: Page) -> None:
-    """Wait until no answer is being given; a message that was just sent may not have begun one."""
+    """Wait until no answer is running; one for a message that was just sent may not have begun."""
     for page in pages:
         expect(page.locator("body")).to_have_attribute("data-busy", "false")
 

@@ -1,4 +1,4 @@
-"""``python -m tests.web.screenshots`` takes the pictures of docs/screenshots/ again."""
+"""``python -m tests.web.screenshots`` retakes the pictures of docs/screenshots/."""
 
 import tempfile
 from pathlib import Path
@@ -53,7 +53,7 @@ def take(page: Page, name: str) -> None:
 
 
 def take_conversation(server: RunningServer, page: Page) -> None:
-    """Formulas, then several answers while they stream."""
+    """Take formulas, then several answers while they stream."""
     for title in ("Trip to Kyoto in spring", "SQL tuning", "Release notes"):
         server.add_replies("chatgpt", Say("Gladly."))
         page.goto(server.url)
@@ -92,7 +92,7 @@ PAGE = """<!doctype html><html><head><title>Compound interest</title><style>body
 
 
 def take_settings(server: RunningServer, page: Page) -> None:
-    """The pages of the settings, the picker, and an artifact."""
+    """Take the settings pages, the picker, and an artifact."""
     with server.signed_in_client() as client:
         for name, speaker, prompt in (
             ("sceptic", "claude", "Find the weakest point and name it in three sentences."),
@@ -132,7 +132,7 @@ def take_settings(server: RunningServer, page: Page) -> None:
 
 
 def take_dialogs(server: RunningServer, page: Page) -> None:
-    """Menus, dialogs, search, and a phone."""
+    """Take menus, dialogs, search, and a phone."""
     page.locator("#text").press_sequentially("and now @")
     page.emulate_media(color_scheme="dark")
     take(page, "dark")

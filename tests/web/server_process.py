@@ -1,4 +1,4 @@
-"""Servers for tests: models are simulated over HTTP, everything else is what users run."""
+"""Servers for tests: models are simulated over HTTP, everything else is as for users."""
 
 import multiprocessing
 import os
@@ -34,7 +34,7 @@ SPEAKERS = {"gemini": "gemini", "chatgpt": "openai", "claude": "anthropic"}
 PATIENCE = 20.0
 TEST_KEY = "test-key-of-no-value"
 
-# Processes are forked from a server that has imported what they need and has no threads or connections.
+# Processes are forked from a server that has imported the needed modules and has no threads or connections.
 _FORKING = multiprocessing.get_context("forkserver")
 _FORKING.set_forkserver_preload(
     [
@@ -63,7 +63,7 @@ class RunningServer:
         return self.hub.workspace.tools
 
     def add_replies(self, speaker: str, *replies: Any) -> None:
-        """Script the next replies of a speaker."""
+        """Add to the scripted replies of a speaker."""
         self.simulator.script.add(*replies, provider=SPEAKERS[speaker])
 
     def link(self, path: str = "/") -> str:
@@ -71,7 +71,7 @@ class RunningServer:
 
     @contextmanager
     def signed_in_client(self, **settings: Any) -> Generator[httpx2.Client]:
-        """An HTTP client that is signed in."""
+        """Return an HTTP client that is signed in."""
         with httpx2.Client(base_url=self.url, timeout=PATIENCE, **settings) as client:
             page = client.get(self.link(), follow_redirects=True)
             client.headers |= {"x-form-token": form_token(page.text), "origin": self.url}
@@ -109,8 +109,8 @@ def run_server(
 ) -> Generator[RunningServer]:
     """Run a server in a thread; its files are below the folder.
 
-    ``prepare`` is called before it serves, ``simulator`` are settings of the simulator, ``keep_alive`` the seconds that
-    a connection may be silent between two requests, ``limits`` further options.
+    ``prepare`` is called before it serves, ``simulator`` are settings of the simulator, ``keep_alive`` is how many seconds
+    a connection may be idle between two requests, ``limits`` are further options.
     """
     folders = Folders(folder / "config", folder / "data", folder / "state")
     folders.config.mkdir(parents=True, exist_ok=True)

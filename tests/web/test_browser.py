@@ -213,14 +213,14 @@ def test_earlier_messages_are_shown_on_demand(server: RunningServer, page: Page)
     page.locator(".entry a").first.click()
     expect(page.locator(".exchange")).to_have_count(TURNS_PER_PAGE // 2)
     expect(page.get_by_text("turn 199.")).to_be_in_viewport()
-    # They come when the reader scrolls up, a page at a time, as does the button.
+    # They load when the user scrolls up, a page at a time, as with the button.
     page.locator("body[data-ready]").wait_for()
     page.wait_for_function(
         "() => { document.getElementById('scroll').scrollTop = 0;"
         " return document.querySelectorAll('.exchange').length === 100; }"
     )
     expect(page.get_by_role("button", name="Show earlier messages")).to_have_count(0)
-    # The browser does not lay out what is far away; its text is in the document.
+    # The browser does not lay out distant content; its text is in the document.
     shown = [text.strip() for text in page.locator(".message .words").all_text_contents()]
     assert shown == [f"turn {number}." for number in range(0, 200, 2)]
 
@@ -429,7 +429,7 @@ def test_a_link_opens_a_message_at_any_depth_and_on_any_branch(
     assert page.locator(".exchange").count() < 100
     page.get_by_role("button", name="Latest").click()
     expect(page.get_by_text("turn 399.")).to_be_in_viewport()
-    # An answer that was replaced is on another branch.
+    # A replaced answer is on another branch.
     server.add_replies("claude", Say("The walrus."), Say("The seal."))
     fresh = visitor.open("/")
     send(fresh, "@claude animal")
@@ -511,7 +511,7 @@ def test_a_search_is_filtered_by_author_time_and_archive(server: RunningServer, 
 def test_columns_begin_at_their_top_and_a_single_answer_is_followed_to_its_end(
     server: RunningServer, page: Page
 ):
-    """The end of the longest column is not the end of the others: following it would move them out of sight."""
+    """The end of the longest column is not the end of the others: following it would scroll them out of sight."""
     long = "\n\n".join(f"Paragraph {number}." for number in range(60))
     server.add_replies("gemini", Say("Short."))
     server.add_replies("claude", Say(long), Say(f"{long}\n\nThe last words."))

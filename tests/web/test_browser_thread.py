@@ -1,4 +1,4 @@
-"""The browser has a thread of its own, so that tests of any other kind run before, between and after its tests."""
+"""The browser has its own thread, so that other tests can run before, between and after its tests."""
 
 import asyncio
 import threading
@@ -9,7 +9,7 @@ from playwright.sync_api import Browser
 
 @pytest.fixture
 def thread_of_a_loop(browser: Browser) -> str:
-    """Where a fixture runs an event loop while the browser is open."""
+    """Return the thread in which a fixture runs an event loop while the browser is open."""
     assert browser.is_connected()
 
     async def name() -> str:

@@ -33,7 +33,7 @@ def photograph(page: Page, folder: Path, theme: str, language: str, width: int) 
 
 
 def violations(page: Page, axe: str) -> list[str]:
-    """All violations that axe finds, of any weight."""
+    """Return all violations that axe finds, of any severity."""
     page.evaluate(axe)
     report = page.evaluate("() => axe.run()")
     return [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in report["violations"]]
@@ -53,7 +53,7 @@ def test_every_card_in_every_theme_is_accessible(
     axe: str,
     tmp_path: Path,
 ):
-    # The content security policy would forbid to inject the rules.
+    # The content security policy would forbid injecting the rules.
     page = new_visitor(bypass_csp=True, reduced_motion="reduce").open()
     page.goto(f"{server.url}/components?theme={theme}&language=en")
     page.locator("body[data-ready]").wait_for()
@@ -91,7 +91,7 @@ def test_the_page_shows_every_state_of_a_tool_and_an_answer():
 def test_nothing_in_a_card_runs_or_fetches(
     server: RunningServer, new_visitor: Callable[..., Visitor]
 ):
-    """Attacks stand in every place that models, tools, servers and users fill."""
+    """Attacks are in every place that models, tools, servers and users fill."""
     page = new_visitor().open()
     waiting = list(PAYLOADS)
 

@@ -13,7 +13,7 @@ from multi_llm_chat.testing.simulator import Gate, Say
 
 
 def expect_chosen(page: Page, *names: str) -> None:
-    """Wait until these are the speakers that are addressed."""
+    """Wait until these speakers are the addressees."""
     expect(page.locator(".people .chip[aria-pressed=true]")).to_have_text(list(names))
 
 
@@ -55,7 +55,7 @@ def test_a_memo_is_saved_without_an_answer(server: RunningServer, page: Page):
     send(page, "remember the milk")
     expect(page.locator(".message .badge")).to_have_text("memo")
     expect_idle(page)
-    # It was for one message.
+    # The choice was for one message.
     expect_chosen(page, "gemini")
     expect(page.locator(".chip.memo")).to_be_hidden()
     assert len(server.simulator.requests) == 0
@@ -194,7 +194,7 @@ def test_settings_changed_during_an_answer_apply_to_the_next_message(
     page.locator("body[data-ready]").wait_for()
     gate.open()
     expect_answers(page, "One two three four.")
-    # A chat that remembers no addressees begins with the default speaker.
+    # A chat without stored addressees begins with the default speaker.
     page.locator(".entry.current").hover()
     page.locator(".entry.current").get_by_role("button").click()
     with page.expect_navigation():

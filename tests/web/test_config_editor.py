@@ -1,4 +1,4 @@
-"""Edits of the user's files keep what the user wrote; uploads are checked by their bytes."""
+"""Edits of the user's files preserve what the user wrote; uploads are checked by their bytes."""
 
 import json
 from pathlib import Path

@@ -52,7 +52,7 @@ def test_a_loose_list_stays_one_list():
     assert markdown.finish().count("<ol>") == 1
 
 
-#: Mostly words, with what may change the meaning of the words before it.
+#: Mostly words, with characters that may change the meaning of earlier words.
 WORDS = st.lists(
     st.sampled_from(
         [
@@ -110,7 +110,7 @@ PROSE = st.lists(WORDS, min_size=1, max_size=25)
 
 @given(PROSE)
 def test_plain_words_are_shown_as_a_new_rendering_shows_them(pieces: list[str]):
-    """The open end is that of a text of which nothing was shown before."""
+    """The open end equals that of a text that was not shown before."""
     markdown = IncrementalMarkdown()
     for number, piece in enumerate(pieces, start=1):
         before = markdown.html.tail

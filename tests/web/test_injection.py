@@ -1,4 +1,4 @@
-"""What models, tools and users write stays text: nothing runs, and nothing is fetched."""
+"""Content of models, tools and users stays text: nothing runs, and nothing is fetched."""
 
 import json
 from collections.abc import Callable
@@ -128,7 +128,7 @@ def test_nothing_a_tool_receives_or_returns_runs_or_fetches(server: RunningServe
     # The editor of the arguments, and their change as a diff, show them too.
     page.locator(".tool").get_by_role("button", name="Edit").click()
     editor = page.get_by_role("textbox", name="Arguments as JSON")
-    plain = everything.encode("utf-8", "ignore").decode().replace("\0", "")  # what JSON takes
+    plain = everything.encode("utf-8", "ignore").decode().replace("\0", "")  # what JSON can encode
     editor.fill(json.dumps({"words": f"{plain}\nmore"}))
     assert_untouched(page)
     page.get_by_role("button", name="Allow once").click()
@@ -159,7 +159,7 @@ def test_imported_titles_and_names_run_nothing(
     )
     page.locator(".entry a").first.click()
     expect(page.locator(".message").first).to_be_attached()
-    page.locator("body[data-ready]").wait_for()  # before that no key is listened for
+    page.locator("body[data-ready]").wait_for()  # before that there is no key listener
     assert_untouched(page)
     page.keyboard.press("Control+k")
     page.locator("#search").fill("pwned")

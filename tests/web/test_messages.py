@@ -34,7 +34,7 @@ def test_a_message_is_deleted_with_its_answers_and_comes_back(
     page.locator(".message").nth(2).hover()
     page.locator(".message").nth(2).get_by_role("button", name="Delete with its answers").click()
     expect(page.locator(".answer")).to_have_count(2)
-    # What is deleted is not sent.
+    # Deleted messages are not sent.
     send(page, "@gemini fourth")
     expect(page.locator(".answer:not(.live)")).to_have_count(3)
     assert "third" not in str(server.simulator.requests[-1].body)
@@ -65,7 +65,7 @@ def test_the_only_message_is_deleted(server: RunningServer, page: Page):
     expect(page.locator(".message")).to_have_count(1)
 
 
-#: What a stopped answer has cost: Claude counts its input at the start, Gemini both with every chunk, OpenAI nothing until the end.
+#: The cost of a stopped answer: Claude counts its input at the start, Gemini both with every chunk, OpenAI nothing until the end.
 STOPPED = {
     "claude": (r"^about \$0\.\d+ · <?[\d.]+ s$", r"^\d+ in · about \d+ out$"),
     "gemini": (r"^(about )?<?\$0\.\d+ · <?[\d.]+ s$", r"^\d+ in · (about )?\d+ out$"),

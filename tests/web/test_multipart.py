@@ -1,4 +1,4 @@
-"""Messages whose multipart body is broken: each is sent or refused in words, and the server goes on."""
+"""Messages with a broken multipart body: each is sent or refused with an error text, and the server keeps running."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ _ENDS = st.sampled_from(["\r\n", "\n", "\r", ""])
 
 @st.composite
 def parts(draw: st.DrawFn) -> bytes:
-    """One part, more or less as a browser writes it."""
+    """Draw one part, approximately as a browser writes it."""
     end = draw(_ENDS) if draw(st.integers(0, 9)) == 0 else "\r\n"
     heads = [f'Content-Disposition: form-data; name="{draw(_NAMES)}"']
     if draw(st.booleans()):
@@ -34,7 +34,7 @@ def parts(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def bodies(draw: st.DrawFn) -> bytes:
-    """A body of some parts, a few of its bytes changed."""
+    """Draw a body of some parts, with a few bytes changed."""
     body = b"".join(draw(st.lists(parts(), max_size=13)))
     body += draw(
         st.sampled_from([f"--{BOUNDARY}--\r\n", f"--{BOUNDARY}--", f"--{BOUNDARY}", ""])

@@ -53,7 +53,7 @@ def test_a_model_is_found_starred_and_chosen_by_keyboard(
     expect(page.locator(".answer:not(.live)")).to_have_count(2)
     asked = next(each for each in server.simulator.requests if each.provider == "anthropic" and each.method == "POST")  # fmt: skip
     assert asked.body["model"] == "claude-haiku-4-5"
-    # The chat remembers it, the browser its favourites; another chat has the speaker's own model.
+    # The chat stores the choice, the browser the favourites; another chat has the speaker's own model.
     other = visitor.open(page.url.removeprefix(server.url))
     expect(other.locator(".chip[data-name=claude] small")).to_have_text("claude-haiku-4-5")
     new = visitor.open("/")

@@ -134,7 +134,7 @@ def test_an_interrupted_tool_asks_again_in_the_same_page(browser: Browser, tmp_p
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.fault)])
 def place(request: pytest.FixtureRequest) -> str:
-    """The settings line that names the store."""
+    """Return the settings line that names the store."""
     if request.param == "sqlite":
         return ""
     return f'store = "{request.getfixturevalue("postgres")}"\n'
@@ -153,10 +153,10 @@ def test_two_servers_show_one_conversation_and_resume_runs_of_each_other(
         send(there, "@gemini first")
         gate.wait_reached()
         expect(there).to_have_url(re.compile("/c/"))
-        # A page that is opened during an answer shows the text so far, and follows it.
+        # A page that is opened during an answer shows the text so far, and follows the stream.
         here = visitor.open(f"/c/{there.url.rpartition('/')[2]}")
         expect(here.locator(".answer.live .words")).to_contain_text("word5")
-        # A message sent meanwhile waits, as for a run of its own server.
+        # A message sent in the meantime waits, as with a run of the same server.
         send(here, "@gemini second")
         expect(here.locator(".queued")).to_contain_text("Waits until")
         gate.open()
@@ -228,7 +228,7 @@ def test_an_approval_is_decided_in_the_page_of_another_server(
             expect(page.get_by_role("button", name="Deny")).to_have_count(0)
             expect(page.locator(".tool.failed")).to_have_count(1)
         expect_idle(here, there)
-        # Arguments that are changed here run there.
+        # Arguments changed here run in the other process.
         send(there, "@claude another one")
         card = here.locator(".tool.waiting")
         card.get_by_role("button", name="Edit").click()

@@ -22,7 +22,7 @@ CONFIG = '[personas.sceptic]\nspeaker = "claude"\nsystem_prompt = "Doubt."\n\n'
 
 @pytest.fixture
 def server(tmp_path: Path) -> Generator[RunningServer]:
-    """A server whose simulated providers accept one key, and list several models."""
+    """Run a server whose simulated providers accept one key, and list several models."""
     models = {"anthropic": ["claude-sonnet-5", "claude-haiku-4-5"], "openai": ["gpt-5.6-terra"]}
     settings = {"key": TEST_KEY, "models": models}
     with run_server(tmp_path, config=CONFIG, simulator=settings) as opened:
@@ -34,7 +34,7 @@ def saved(server: RunningServer) -> Settings:
 
 
 def choose(page: Page, label: str, option: str) -> None:
-    """Choose in a list of choices."""
+    """Choose an option in a list."""
     page.get_by_role("combobox", name=label).click()
     page.get_by_role("option", name=option, exact=True).click()
 
@@ -101,7 +101,7 @@ def test_a_speaker_is_added_with_a_chain_of_providers(
     team = page.locator("details.speaker", has_text="team")
     expect(team.locator(".badge")).to_have_count(2)
     assert saved(server).speakers["team"].provider == ("anthropic", "gemini")
-    # The chain stays when something else is saved.
+    # Saving another setting keeps the chain.
     team.locator("summary").click()
     team.locator("[name=system_prompt]").fill("Be brief.")
     with page.expect_response(

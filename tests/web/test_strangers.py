@@ -1,4 +1,4 @@
-"""Connections of browsers that are not signed in: none of them keeps a user out."""
+"""Connections of browsers that are not signed in: they never lock a user out."""
 
 import contextlib
 import socket
@@ -16,7 +16,7 @@ from multi_llm_chat.web.server import MOST_LEFT_OF_BODY, stranger_cap
 
 @contextlib.contextmanager
 def connections(server: RunningServer, count: int) -> Generator[list[socket.socket]]:
-    """Open connections that say nothing."""
+    """Open connections that send nothing."""
     with contextlib.ExitStack() as stack:
         port = int(server.url.rpartition(":")[2])
         yield [
@@ -108,7 +108,7 @@ def test_the_cap_is_far_below_the_limit_of_descriptors():
 
 
 def received(connection: socket.socket) -> bytes:
-    """What the server sends until it closes the connection."""
+    """Return what the server sends until it closes the connection."""
     connection.settimeout(PATIENCE)
     pieces: list[bytes] = []
     with contextlib.suppress(ConnectionResetError):
@@ -143,7 +143,7 @@ def test_the_table_of_requests_is_long_enough():
 
 
 def test_a_user_who_connects_among_many_strangers_is_served(tmp_path: Path):
-    """Strangers who connect after a user do not close the connection before its request was read."""
+    """Strangers who connect after a user do not cause the user's connection to close before its request is read."""
     with (
         run_server(tmp_path, most_strangers=64) as server,
         server.signed_in_client() as user,

@@ -28,7 +28,7 @@ WORDS = " ".join(f"word{number}" for number in range(60))
 
 
 def changes(lines: Iterator[str]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The entries of a stream: position and changes."""
+    """Return the entries of a stream: position and changes."""
     position = ""
     for line in lines:
         if line.startswith("id: "):
@@ -38,7 +38,7 @@ def changes(lines: Iterator[str]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 
 def new_conversation(visitor: httpx2.Client) -> tuple[str, str]:
-    """A new conversation, and the position of its page."""
+    """Create a conversation; return it and the position of its page."""
     html = visitor.get("/").text
     names = ("data-conversation", "data-position")
     return tuple(html.partition(f'{name}="')[2].partition('"')[0] for name in names)  # type: ignore[return-value]
@@ -75,7 +75,7 @@ def test_a_stream_continues_exactly_where_it_ended(server: RunningServer):
 
 
 def test_each_reader_gets_the_changes_in_their_language(server: RunningServer):
-    """The language of the first reader does not decide that of the others."""
+    """The language of the first reader does not determine that of the others."""
 
     @server.tools.tool
     def look() -> str:
@@ -104,7 +104,7 @@ def test_each_reader_gets_the_changes_in_their_language(server: RunningServer):
 
 
 def test_own_turns_are_not_read_again_from_the_store(server: RunningServer):
-    """After any action of this server a sync finds nothing new."""
+    """After any action of the server a sync finds nothing new."""
 
     @server.tools.tool
     def look() -> str:
@@ -417,7 +417,7 @@ def test_a_council_is_offered_asked_and_shown_as_a_table(tmp_path: Path):
     assert 'aria-label="Paragraph 1 of gemini">¶1</button>' in page
     assert "one alone" in page
     assert "Paragraph 1 of gemini" in seen  # at once, not only after a reload
-    assert "&quot;claims&quot;" not in seen  # the JSON is not shown while it comes either
+    assert "&quot;claims&quot;" not in seen  # the JSON is not shown while it streams either
 
 
 def test_a_verdict_that_is_asked_for_again_takes_the_place_of_the_broken_one(tmp_path: Path):
@@ -441,12 +441,12 @@ def test_a_verdict_that_is_asked_for_again_takes_the_place_of_the_broken_one(tmp
                     if change["op"] == "remove":
                         shown.pop(change["id"], None)
         (last,) = shown.values()
-        assert "before" not in last  # although its speaker is addressed first
+        assert "before" not in last  # although its speaker comes first among the addressees
         assert next(iter(shown)) in visitor.get(f"/c/{identifier}").text
 
 
 def test_pages_that_were_just_loaded_are_not_reset_when_many_are_open(server: RunningServer):
-    """A page has no reader between its loading and its stream; others that are opened meanwhile do not close it."""
+    """A page has no reader between its loading and its stream; other pages opened in the meantime do not close it."""
     server.hub.most_open = 5
     with server.signed_in_client() as visitor:
         pages = [new_conversation(visitor) for _ in range(25)]

@@ -121,5 +121,5 @@ def test_a_form_belongs_to_the_user_of_its_call(tmp_path: Path):
 
 
 def view(client: httpx2.Client, headers: dict[str, str]) -> str:
-    """The questions of the conversation as its page shows them."""
+    """Return the conversation's questions as its page shows them."""
     return client.get("/c/chat/view", headers=headers).json()["questions"]

@@ -1,8 +1,8 @@
-"""Forty walks through the web app, as data: what a user does, and what the user then sees.
+"""Forty user stories of the web app, as data: what a user does, and what the user then sees.
 
 A step is a tuple. ``type`` writes into the field that has the focus, ``press`` presses keys, ``click`` clicks a control by its role and
-name (a third word is the place in which it is), ``see`` and ``gone`` wait for text in a place, ``count`` for so many elements, ``at`` for an
-address, ``focus`` for the focused element. A walk by keyboard has no click. With ``STORY_SHOTS=folder`` each walk ends with a picture.
+name (a third word is the selector of its container), ``see`` and ``gone`` wait for text in a place, ``count`` for so many elements, ``at``
+for an address, ``focus`` for the focused element. A keyboard story has no click. With ``STORY_SHOTS=folder`` each story ends with a picture.
 """
 
 import os
@@ -29,7 +29,7 @@ TABLE = "name,price\nTea,2.50\nCake,4.00\n"
 
 
 class Story(Struct, frozen=True):
-    """One walk: where it begins, what the models answer, and the steps."""
+    """One story: where it begins, what the models answer, and the steps."""
 
     name: str
     steps: Sequence[Step]
@@ -107,7 +107,7 @@ def test_there_are_forty_walks_and_those_by_keyboard_have_no_click():
 
 def find(page: Page, role: str, name: str, place: str = "") -> Locator:
     root: Any = page.locator(place).first if place else page
-    if role == "group":  # a card or a fold: its summary is clicked
+    if role == "group":  # a card or a collapsible section: its summary is clicked
         return root.locator("summary", has_text=re.compile(name.split()[-1])).first
     return root.get_by_role(role, name=name, exact=role in ("link", "tab")).first
 

@@ -1,4 +1,4 @@
-"""Values of the page: tables, hues, the order of answers, windows of exchanges, the source of an answer."""
+"""View data of the page: tables, hues, the order of answers, windows of exchanges, the source of an answer."""
 
 import asyncio
 import csv

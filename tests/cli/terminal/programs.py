@@ -1,4 +1,4 @@
-"""Small programs that use the terminal as the command line does; a line on standard input is their cue to go on."""
+"""Small programs that use the terminal as the command line does; a line on standard input is their cue to continue."""
 
 import sys
 import threading
@@ -46,7 +46,7 @@ FIND = ToolCall("search", {"query": "傘"}, "c2")
 
 
 def cue() -> None:
-    """Wait for the test."""
+    """Wait for the test's cue."""
     sys.stdin.readline()
 
 
@@ -131,7 +131,7 @@ def stopping() -> None:
 
 
 def asking(*which: str) -> None:
-    """Questions come from a thread while an answer is shown."""
+    """Ask questions from a thread while an answer is shown."""
     with terminal.open_board() as board:
         questions = terminal.TerminalQuestions(board)
         board.begin("claude")

@@ -1,4 +1,4 @@
-"""A real terminal: a program behind a pseudo-terminal, and the screen as a person would see it."""
+"""A real terminal: a program on a pseudo-terminal, and the screen as a person would see it."""
 
 import fcntl
 import os
@@ -21,22 +21,22 @@ _PATIENCE = 15
 
 
 class Emulated(pyte.HistoryScreen):
-    """A screen that answers when it is asked where the cursor is."""
+    """A screen that answers queries for the cursor position."""
 
     answer: Callable[[str], object] = print
 
     def write_process_input(self, data: str) -> None:
-        """Send what a terminal says by itself."""
+        """Send the terminal's own replies."""
         self.answer(data)
 
 
 def row_text(row: Any, columns: int) -> str:
-    """What is written in a row; the right half of a wide character is empty."""
+    """Return the text of a row; the right half of a wide character is empty."""
     return "".join(row[at].data for at in range(columns)).rstrip()
 
 
 def all_rows(screen: pyte.HistoryScreen) -> list[str]:
-    """The rows that have left the screen and those on it, without the empty ones at the end."""
+    """Return the rows that have scrolled off the screen and those on it, without the empty ones at the end."""
     top = cast("Iterable[Any]", screen.history.top)
     rows = [row_text(row, max(row, default=0) + 1) for row in top]
     rows += [row_text(screen.buffer[at], screen.columns) for at in range(screen.lines)]
@@ -73,11 +73,11 @@ class Terminal:
         self.raw = b""
 
     def rows(self) -> list[str]:
-        """Everything that was ever shown and not erased."""
+        """Return everything that was ever shown and not erased."""
         return all_rows(self.screen)
 
     def text(self) -> str:
-        """The same, as one text."""
+        """The rows as one text."""
         return "\n".join(self.rows())
 
     def wait_for(self, *words: str) -> str:
@@ -88,7 +88,7 @@ class Terminal:
         """Wait until the screen is as expected."""
         end = (
             time.monotonic() + _PATIENCE
-        )  # a status line would keep a wrong program alive for ever
+        )  # otherwise a status line would keep a faulty program alive for ever
         while not holds(text := self.text()):
             try:
                 self._read()
@@ -101,7 +101,7 @@ class Terminal:
         return text
 
     def send(self, keys: str) -> None:
-        """Press keys: cues and Ctrl-C at once, others at a prompt, for until then the terminal echoes and changes them."""
+        """Press keys: cues and Ctrl-C at once, others at a prompt, since before that the terminal echoes and changes them."""
         if keys[0] not in "\n\x03":
             self.wait_until(lambda _: not self._echoes(), "a prompt")
         self._child.send(keys)
@@ -110,12 +110,12 @@ class Terminal:
         return bool(termios.tcgetattr(self._ours)[3] & termios.ECHO)
 
     def resize(self, columns: int, rows: int) -> None:
-        """Pull at the window's corner."""
+        """Resize the window."""
         self.screen.resize(rows, columns)
         _set_size(self._ours, columns, rows)
 
     def finish(self) -> str:
-        """Wait until the program has ended; what is then on the screen."""
+        """Wait until the program has ended; return what is then on the screen."""
         end = time.monotonic() + _PATIENCE
         try:
             while time.monotonic() < end:

@@ -106,7 +106,7 @@ def test_a_resized_window_shows_every_word_once():
             terminal.send("\n")
         shown = terminal.finish()
     for number in range(6):
-        # What stood before the window became narrower was cut off by the emulator, not by us.
+        # The emulator, not our code, cut off the text from before the window became narrower.
         assert len(re.findall(rf"p{number}w0\b", shown)) == 1
         assert len(re.findall(rf"item {number} end", shown)) == 1
     assert "writing" not in shown

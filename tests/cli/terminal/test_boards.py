@@ -1,4 +1,4 @@
-"""Boards without a terminal: text for pipes and files, and the texts around the answers."""
+"""Boards without a terminal: output for pipes and files, and the texts around the answers."""
 
 import io
 import os
@@ -193,7 +193,7 @@ def pipe_board() -> tuple[AnswerBoard, TextIO, int]:
 def test_an_event_does_not_wait_for_a_terminal_that_was_halted():
     board, output, reading = pipe_board()
     board.begin("a")
-    for number in range(6_000):  # more than a pipe holds
+    for number in range(6_000):  # more than a pipe's buffer holds
         board.event("a", TextDelta(f"paragraph {number}\n\n"))
     board.end("a")
     with ThreadPoolExecutor(1) as pool, os.fdopen(reading, encoding="utf-8") as source:

@@ -1,4 +1,4 @@
-"""Forms take what their schema allows, and only that."""
+"""Forms accept what their schema allows, and only that."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Ctrl-C while an answer comes."""
+"""Ctrl-C while an answer arrives."""
 
 import signal
 import threading
@@ -11,7 +11,7 @@ PATIENCE = 15
 
 
 def _found() -> tuple[object, object, int]:
-    """What happens at a signal; reading the wakeup descriptor changes nothing."""
+    """Return the state of the signal handling; reading the wakeup descriptor changes nothing."""
     descriptor = signal.set_wakeup_fd(-1)
     signal.set_wakeup_fd(descriptor)
     return signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGURG), descriptor
@@ -61,7 +61,7 @@ def test_each_answer_counts_anew():
 
 
 def test_a_signal_that_another_thread_gets_ends_the_wait_of_the_main_thread():
-    """As one does that comes just before the wait begins: Python notes it, and does not act on it."""
+    """So does a signal that arrives just before the wait begins: Python records it, but does not act on it."""
     for _ in range(200):
         waiting, stopped = threading.Event(), threading.Event()
 

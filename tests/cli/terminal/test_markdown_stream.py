@@ -1,4 +1,4 @@
-"""Markdown that comes in pieces is in the end what it would be at once."""
+"""Markdown that arrives in pieces is finally shown as if it had arrived at once."""
 
 import re
 

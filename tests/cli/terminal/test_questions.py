@@ -1,4 +1,4 @@
-"""Questions that come while answers are shown."""
+"""Questions that arrive while answers are shown."""
 
 from tests.cli.terminal.screens import Terminal
 
@@ -7,9 +7,7 @@ ASKED = "? May write_file of files run?"
 
 def ask(terminal: Terminal, number: int, *words: str) -> None:
     terminal.wait_for(f"ready for {number}")
-    terminal.send(
-        "\ny"
-    )  # the cue, and a key that is typed before anything was asked: it answers nothing
+    terminal.send("\ny")  # the cue, and a key that is typed before any question: it answers nothing
     terminal.wait_for(*words)
     assert f"more about {number}" not in terminal.text()
 
@@ -93,7 +91,7 @@ def test_the_arguments_can_be_changed_and_are_shown_before_they_are_allowed():
         terminal.send("}\r")
         terminal.wait_for("path: 7", "[y] once")
         terminal.send("e")
-        edited = 'Arguments: {"path": 7}'  # the first of them is from before
+        edited = 'Arguments: {"path": 7}'  # the first of them was there before
         terminal.wait_until(lambda text: text.count(edited) == 2 and "in $EDITOR" in text)
         terminal.send("\x03")
         terminal.wait_until(lambda text: text.count(ASKED) == 3 and "[y] once" in text)

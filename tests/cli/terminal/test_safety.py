@@ -1,4 +1,4 @@
-"""Nothing that comes from a model, a tool or a server is obeyed by the terminal."""
+"""No output of a model, a tool or a server controls the terminal."""
 
 import unicodedata
 

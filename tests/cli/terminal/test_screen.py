@@ -1,4 +1,4 @@
-"""Lines that stay and lines that pass, on an emulated terminal of changing size."""
+"""Permanent and temporary lines, on an emulated terminal of changing size."""
 
 import io
 
@@ -19,7 +19,7 @@ LIVE = Capabilities(live=True, colour=True)
 
 
 class Window(io.StringIO):
-    """What is written is shown."""
+    """A window that shows what is written to it."""
 
     def __init__(self, columns: int, rows: int) -> None:
         super().__init__()

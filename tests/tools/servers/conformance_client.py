@@ -1,6 +1,6 @@
-"""Our client, as MCP's conformance kit starts it: the address of its server is the last argument.
+"""Our client, as MCP's conformance kit starts it: the last argument is the address of the kit's server.
 
-The kit names the scenario in ``MCP_CONFORMANCE_SCENARIO``, and what the client was given beforehand (a registration) in
+The kit passes the scenario in ``MCP_CONFORMANCE_SCENARIO``, and the client's existing data (a registration) in
 ``MCP_CONFORMANCE_CONTEXT``.
 """
 
@@ -22,7 +22,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {"add_numbers": {"a": 5, "b": 3}}
 
 
 def elicit(question: Elicitation) -> ElicitationAnswer:
-    """A user who opens the address in a browser, and sends forms as they are shown."""
+    """Act as a user who opens the address in a browser, and submits forms unchanged."""
     if question.url is not None:
         with urllib.request.urlopen(question.url, timeout=20) as page:
             page.read()

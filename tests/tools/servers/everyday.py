@@ -14,7 +14,7 @@ from mcp.server.mcpserver.resolve import Elicit, Resolve
 from mcp.shared.exceptions import MCPDeprecationWarning
 from pydantic import BaseModel
 
-# Logging is deprecated in the newest protocol, and still what servers use.
+# Logging is deprecated in the newest protocol, but servers still use it.
 warnings.simplefilter("ignore", MCPDeprecationWarning)
 
 PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(8)

@@ -1,11 +1,11 @@
-"""Start the everyday server again and again without loading it again and again.
+"""Start the everyday server many times, but load it only once.
 
 Rules:
 1. ``python forked.py serve ADDRESS`` loads the server once and forks a process for each program that connects; it ends
    when its standard input does.
-2. ``python forked.py start ADDRESS`` is what a client of the server starts: a small program that hands over its files,
-   environment and folder, and ends as the forked process ends. When it is killed, the forked process ends too.
-3. Nothing runs in the process that forks: it has no thread and no loop.
+2. A client of the server starts ``python forked.py start ADDRESS``: a small program that passes on its files,
+   environment and folder, and ends like the forked process. When it is killed, the forked process ends too.
+3. The process that forks has no thread and no event loop.
 """
 
 import json
@@ -21,7 +21,7 @@ LARGEST = 1_000_000
 
 
 def start(address: str) -> int:
-    """Be the everyday server: hand over everything and wait for its end."""
+    """Stand in for the everyday server: pass everything on and wait for its end."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
         connection.connect(address)
         surroundings = {"environment": dict(os.environ), "folder": os.getcwd()}
@@ -61,11 +61,11 @@ def serve(address: str) -> None:
 
 
 def _note(number: int, frame: object) -> None:
-    """Let a child that ends wake the selection up."""
+    """Wake up the selector when a child ends."""
 
 
 def _report(children: "dict[int, socket.socket]") -> None:
-    """Tell those who wait how their processes ended."""
+    """Report to the waiting clients how their processes ended."""
     for child, connection in list(children.items()):
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
@@ -78,7 +78,7 @@ def _report(children: "dict[int, socket.socket]") -> None:
 
 
 def _become(connection: socket.socket, server: Any) -> None:
-    """Be the server from here on, with the files of the program that connected."""
+    """Turn this process into the server, with the files of the connected program."""
     text, files, _, _ = socket.recv_fds(connection, LARGEST, 3)
     surroundings = json.loads(text)
     for target, file in enumerate(files):

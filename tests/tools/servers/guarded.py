@@ -1,4 +1,4 @@
-"""A server that demands a sign-in, with an authorization server of its own that says yes to everybody."""
+"""A server that requires a sign-in, with its own authorization server that accepts everyone."""
 
 import secrets
 import socket
@@ -93,14 +93,14 @@ class Guard(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, Ac
 
 
 class GuardedServer:
-    """Runs in a thread of the test, so that its tokens can be looked at."""
+    """Runs in a thread of the test, so that the test can inspect its tokens."""
 
     def __init__(self, issuing_host: str = "127.0.0.1") -> None:
         self.guard = Guard()
         self._socket = socket.create_server(("127.0.0.1", 0))
         port: int = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{port}/mcp"
-        #: Where users sign in: another origin, if the host has another name.
+        #: Where users sign in: a different origin if the host's name differs.
         self.issuer = f"http://{issuing_host}:{port}"
         server = MCPServer(
             "guarded",
