@@ -25,6 +25,7 @@ from multi_llm_chat.repair import repair
 from multi_llm_chat.repair._untouched import find_untouched
 from multi_llm_chat.repair.engine import rebuild
 from multi_llm_chat.repair.policy import PAIRS_ONLY, Note, RepairPolicy, Target
+from multi_llm_chat.repair.sorting import Placed
 
 #: The steps would change blank texts and the order of results, which some rows keep.
 TARGETS = st.sampled_from(
@@ -68,7 +69,7 @@ def nearly_legal(draw: st.DrawFn) -> list[dict[str, Any]]:
             results.append(
                 {
                     "type": "tool_result",
-                    "name": name,
+                    "name": draw(_rarely(st.just(""), st.just(name))),
                     "content": draw(VALUES),
                     "tool_call_id": identifier,
                 }
@@ -84,7 +85,21 @@ def nearly_legal(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 def _rebuilt(turns: tuple[Turn, ...], target: Target, policy: RepairPolicy) -> Any:
     notes: list[Note] = []
-    return rebuild(turns, target, policy, notes), notes
+    return _with_names(rebuild(turns, target, policy, notes)), notes
+
+
+def _with_names(placed: list[Placed]) -> list[Placed]:
+    """Return the turns with the name of its call in each result that has none; results follow in the order of the calls."""
+    calls: list[ToolCall] = []
+    named: list[Placed] = []
+    for index, turn in placed:
+        calls += [part for part in turn.parts if isinstance(part, ToolCall)]
+        parts = [
+            replace(part, name=calls.pop(0).name) if isinstance(part, ToolResult) else part
+            for part in turn.parts
+        ]
+        named.append((index, replace(turn, parts=tuple(parts))))
+    return named
 
 
 @given(nearly_legal() | nasty_histories, TARGETS, POLICIES)

@@ -1,9 +1,9 @@
 """The fast path of the repair: recognises in one pass a history that needs no change, as most histories do.
 
 Rules:
-1. A history is accepted only if the steps of the repair would change nothing but the speaker's name; any doubtful history
-   takes the full repair. Ids and names of calls are checked afterwards in either case. Blank texts are accepted if the
-   target accepts them.
+1. A history is accepted only if the steps of the repair would change nothing but the speaker's name, and the tool's name in
+   results that have none; any doubtful history takes the full repair. Ids and names of calls are checked afterwards in
+   either case. Blank texts are accepted if the target accepts them.
 2. Results follow their calls directly, in the order of the calls; in any order if the target accepts that and the ids are
    distinct.
 3. All strings are joined and checked once: one check of a long text costs less than thousands of checks of short ones.
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from multi_llm_chat.history.citations import cited_text
-from multi_llm_chat.history.json_values import clean_json, clean_text
+from multi_llm_chat.history.json_values import clean_json, clean_text, type_of
 from multi_llm_chat.history.values import (
     RESERVED_ROLES,
     Extras,
@@ -28,7 +28,7 @@ from multi_llm_chat.history.values import (
     Turn,
 )
 from multi_llm_chat.repair.policy import Target
-from multi_llm_chat.repair.sorting import CLEANERS, Placed
+from multi_llm_chat.repair.sorting import CLEANERS, Placed, with_parts
 
 
 class Untouched(Struct, frozen=True):
@@ -36,43 +36,52 @@ class Untouched(Struct, frozen=True):
 
     ``is_plain``: they contain only texts, calls and results without attachments. ``characters``: the number of characters
     in texts and results; None if a result is not text. ``calls`` are the calls of all turns; ``are_alike``: each of them
-    has a result with the same id and name.
+    has a result with the same id and name, which is always so on the fast path.
     """
 
     placed: list[Placed]
     is_plain: bool
     characters: int | None
     calls: list[ToolCall]
-    are_alike: bool
+    are_alike: bool = True
 
 
 def find_untouched(turns: Iterable[Turn], target: Target) -> Untouched | None:
-    """The turns, the model's own ones renamed to the target's speaker; None if any turn may need another change."""
+    """The turns, the model's own ones renamed to the target's speaker, and results with their calls' names.
+
+    None if any turn may need another change.
+    """
     look, speaker = _Look(target), target.speaker
     strings, waiting = look.strings, look.waiting
     speaks = (target.own_roles | {"user", "system"}) - {"tool"}
-    kept = RESERVED_ROLES | {speaker}
-    placed: list[Placed] = []
-    for index, turn in enumerate(turns):
+    keeps_name = RESERVED_ROLES | {speaker}
+    kept: list[Turn] = []
+    for turn in turns:
         role, parts = turn.role, turn.parts
-        if turn.unreadable is not None:
-            return None
         only = parts[0] if len(parts) == 1 else None
         # Most turns are a single non-blank text: they are checked here, without a function call.
-        if type(only) is Text and only.extras is None and role in speaks and not waiting:
-            text = only.content
-            if text and not text.isspace():
-                strings.append(text)
-            elif not look.speaks(turn):
+        if (
+            type(only) is Text
+            and only.extras is None
+            and (text := only.content)
+            and not text.isspace()
+            and role in speaks
+            and not waiting
+            and turn.unreadable is None
+        ):
+            strings.append(text)
+        else:
+            named = look.named(turn)
+            if named is None:
                 return None
-        elif not (look.answers(turn) if role == "tool" else look.speaks(turn)):
-            return None
-        if role not in kept:
+            turn, parts = named, named.parts
+        if role not in keeps_name:
             turn = Turn(speaker, parts, turn.id, turn.created_at, turn.model, turn.meta)
-        placed.append((index, turn))
+        kept.append(turn)
     if not look.is_satisfied():
         return None
-    return Untouched(placed, look.is_plain, look.characters, look.calls, look.are_alike)
+    placed: list[Placed] = list(enumerate(kept))
+    return Untouched(placed, look.is_plain, look.characters, look.calls)
 
 
 class _Look:
@@ -89,7 +98,6 @@ class _Look:
         self.is_plain = True
         self.characters: int | None = 0
         self.calls: list[ToolCall] = []
-        self.are_alike = True
 
     def is_satisfied(self) -> bool:
         """Whether every call was answered and every string is clean."""
@@ -98,8 +106,15 @@ class _Look:
             self.characters = len(whole)
         return not self.waiting and clean_text(whole) is whole
 
-    def speaks(self, turn: Turn) -> bool:
-        """Whether a turn of any role but ``tool`` may stay, if its strings turn out clean."""
+    def named(self, turn: Turn) -> Turn | None:
+        """The turn, its results with their calls' names; None if it may not stay even if its strings turn out clean."""
+        if turn.unreadable is not None:
+            return None
+        if turn.role == "tool":
+            return self._named_results(turn)
+        return turn if self._speaks(turn) else None
+
+    def _speaks(self, turn: Turn) -> bool:
         role, parts = turn.role, turn.parts
         if self.waiting or not parts or (type(parts[-1]) is Thinking and _only_thinks(parts)):
             return False
@@ -155,38 +170,46 @@ class _Look:
                 if type(key) is not str:
                     return False
                 strings.append(key)
-                if type(value) is str:
+                kind = type_of(value)
+                if kind is str:
                     strings.append(value)
-                elif clean_json(value, 1) is not value:
+                elif kind is not int and clean_json(value, 1) is not value:
                     return False
         return True
 
-    def answers(self, turn: Turn) -> bool:
-        """Whether a ``tool`` turn may stay, if its strings turn out clean."""
-        caller, waiting, strings = self._caller, self.waiting, self.strings
-        if turn.meta.get("speaker", caller) != caller or len(turn.parts) > len(waiting):
-            return False
-        for part in turn.parts:
-            call = self._take(part) if type(part) is ToolResult else None
+    def _named_results(self, turn: Turn) -> Turn | None:
+        parts, caller = turn.parts, self._caller
+        if not 0 < len(parts) <= len(self.waiting):
+            return None
+        if turn.meta and turn.meta.get("speaker", caller) != caller:
+            return None
+        named: list[Part] | None = None
+        for place, part in enumerate(parts):
+            call = self._take(part) if type(part) is ToolResult and self._returns(part) else None
             if call is None or type(part) is not ToolResult:
-                return False
+                return None
             if part.name != call.name:
                 if part.name and call.name:
-                    return False
-                self.are_alike = False
-            content = part.content
-            if type(content) is str:
-                if (not content or content.isspace()) and not self._target.blank_texts:
-                    return False
-                strings.append(content)
-            elif not self._returns(part):
-                return False
-        return bool(turn.parts)
+                    return None
+                named = list(parts) if named is None else named
+                named[place] = ToolResult(
+                    call.name,
+                    part.content,
+                    part.tool_call_id,
+                    part.is_error,
+                    part.synthetic,
+                    part.extras,
+                )
+        return turn if named is None else with_parts(turn, named)
 
     def _returns(self, part: ToolResult) -> bool:
-        """Whether a result that is not text may stay."""
+        """Whether a result may stay, if its strings turn out clean."""
+        content = part.content
+        if type(content) is str:
+            self.strings.append(content)
+            return bool(content and not content.isspace()) or self._target.blank_texts
         self.characters = None
-        if isinstance(part.content, list | tuple):
+        if isinstance(content, list | tuple):
             self.is_plain = False
         return CLEANERS[ToolResult](part, "tool", 0, []) is part
 
