@@ -67,7 +67,7 @@ def parse_arguments(raw: object) -> ParsedArguments:
         The arguments; their exact text if they came as text; and an error text, or None.
     """
     if isinstance(raw, str):
-        sound = _decode_sound(raw) if type(raw) is str else None
+        sound = decode_arguments(raw) if type(raw) is str else None
         return _parse_text(raw) if sound is None else (sound, raw, None)
     if raw is None:
         return {}, None, None
@@ -127,8 +127,8 @@ def _parse_text(text: str) -> ParsedArguments:
     return _judge_value(text, value)
 
 
-def _decode_sound(text: str) -> JsonObject | None:
-    """Decode with msgspec, which is much faster and refuses more than this module does; None if it refuses."""
+def decode_arguments(text: str) -> JsonObject | None:
+    """Decode valid arguments, fast: None for a text that is not valid, and for some that only ``parse_arguments`` accepts."""
     size = len(text)
     if size > MAX_DEPTH and (size > MAX_VALUES or text.count("{") + text.count("[") > MAX_DEPTH):
         return None

@@ -74,90 +74,90 @@ def read_history(turns: Iterable[Any]) -> ReadHistory:
     return ReadHistory(_with_call_ids(read) if _lack_ids(read) else read)
 
 
+class _OtherFormError(Exception):
+    """A turn is not in the form of ``writer``, which the fast path reads."""
+
+
 def read_own_form(turns: Iterable[Any]) -> ReadHistory | None:
     """Read serialised turns by the fast path for the form that ``writer`` writes; None if any turn has another form."""
-    read: list[Turn] = []
-    for value in turns:
-        turn = _read_own_turn(value)
-        if turn is None:
-            return None
-        read.append(turn)
-    return ReadHistory(read)
+    try:
+        return ReadHistory(_read_own_turns(turns))
+    except (
+        KeyError,
+        _OtherFormError,
+    ):  # a missing key is rare, so the keys are read without a check
+        return None
 
 
 def read_turn(value: object, index: int | None, *, strict: bool = False) -> Turn:
     """Read one turn; ``index`` is its index in the history (None if there is no history), for errors."""
-    turn = _read_own_turn(value)
-    if turn is not None:
-        return turn
+    own = read_own_form((value,))
+    if own is not None:
+        return own[0]
     entry = as_object(value)
     if entry is None:
         return Turn(role="system", unreadable=f"not a turn: {type(value).__name__}")
     return _read_entry(entry, index, strict)
 
 
-def _read_own_turn(value: Any) -> Turn | None:
-    """The fast path for most turns: plain text, or texts, calls and results in the form of ``writer``; None for any other form."""
-    if type_of(value) is not dict or len(value) != 2:
-        return None
-    role: Any = value.get("role")
-    content: Any = value.get("content")
-    if type(role) is not str:
-        return None
-    if type(content) is str:
-        return Turn(role, (Text(content),)) if content and role in _PLAIN_ROLES else None
-    if type_of(content) is not list or not content or not role.strip():
-        return None
-    role = ROLE_ALIASES.get(role, role)
-    try:
-        parts = _read_own_parts(content, is_tool=role == "tool")
-    except KeyError:  # a missing key is rare, so the keys are read without a check
-        return None
-    return None if parts is None else Turn(role, tuple(parts))
-
-
-def _read_own_parts(content: list[Any], *, is_tool: bool) -> list[Part] | None:
-    """Read parts in the form of ``writer``; None if one has another form.
+def _read_own_turns(turns: Iterable[Any]) -> list[Turn]:
+    """Read turns that are a plain text, or texts, calls and results in the form of ``writer``.
 
     Raises:
-        KeyError: A part lacks a key, so it has another form.
+        KeyError: A turn or part lacks a key, so it has another form.
+        _OtherFormError: A turn has another form.
     """
+    read: list[Turn] = []
+    for value in turns:
+        if type_of(value) is not dict or len(value) != 2:
+            raise _OtherFormError
+        role, content = value["role"], value["content"]
+        if type(role) is not str:
+            raise _OtherFormError
+        if type(content) is str:
+            if not content or role not in _PLAIN_ROLES:
+                raise _OtherFormError
+            read.append(Turn(role, (Text(content),)))
+            continue
+        if type_of(content) is not list or not content or not role.strip():
+            raise _OtherFormError
+        role = ROLE_ALIASES.get(role, role)
+        read.append(Turn(role, tuple(_read_own_parts(content, role == "tool"))))
+    return read
+
+
+def _read_own_parts(content: list[Any], is_tool: bool) -> list[Part]:
     parts: list[Part] = []
     for item in content:
         if type_of(item) is not dict:
-            return None
+            raise _OtherFormError
         kind: Any = item["type"]
         value: Any = item["content"]
         size = len(item)
-        if kind == "tool_call" and size == 2:
-            if type_of(value) is not dict or len(value) != 3:
-                return None
-            name, identifier = value["name"], value["tool_call_id"]
-            arguments = _read_own_arguments(value["arguments"])
-            if not identifier or arguments is None:
-                return None
-            part = ToolCall(name, arguments, identifier)
+        if kind == "text" and size == 2 and type(value) is str and not is_tool:
+            parts.append(Text(value))  # text in a tool turn would be a result
+        elif kind == "tool_call" and size == 2 and type_of(value) is dict and len(value) == 3:
+            parts.append(_read_own_call(value))
         elif kind == "tool_result" and size == 4:
             name, identifier = item["name"], item["tool_call_id"]
-            part = ToolResult(name, value, identifier)
-        elif kind == "text" and size == 2 and type(value) is str and not is_tool:
-            parts.append(Text(value))  # text in a tool turn would be a result
-            continue
+            if type(name) is not str or type(identifier) is not str:
+                raise _OtherFormError
+            parts.append(ToolResult(name, value, identifier))
         else:
-            return None
-        if type(name) is not str or type(identifier) is not str:
-            return None
-        parts.append(part)
+            raise _OtherFormError
     return parts
 
 
-def _read_own_arguments(arguments: Any) -> JsonObject | None:
+def _read_own_call(call: Any) -> ToolCall:
+    name, identifier, arguments = call["name"], call["tool_call_id"], call["arguments"]
+    if type(name) is not str or type(identifier) is not str or not identifier:
+        raise _OtherFormError
     if type_of(arguments) is not dict:
-        return None
+        raise _OtherFormError
     for key in arguments:
         if type(key) is not str:
-            return None
-    return arguments.copy()
+            raise _OtherFormError
+    return ToolCall(name, arguments.copy(), identifier)
 
 
 def _read_entry(entry: JsonObject, index: int | None, strict: bool) -> Turn:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from msgspec.structs import replace
@@ -73,10 +74,10 @@ def media_from_url(url: str, mime: str = "image/png", name: str | None = None) -
 def turns_of(role: str, parts: Iterable[Part]) -> list[Turn]:
     """The parts as turns in the same order: results in tool turns, all other parts in turns of the role."""
     parts = tuple(parts)
-    kinds = set(map(type, parts))
-    if ToolResult not in kinds:  # the usual case
+    count = len([part for part in parts if type(part) is ToolResult])
+    if not count:  # the usual case
         return [Turn(role, parts)] if parts else []
-    if len(kinds) == 1:
+    if count == len(parts):
         return [Turn("tool", parts)]
     turns: list[Turn] = []
     pending: list[Part] = []
@@ -96,7 +97,7 @@ def turns_of(role: str, parts: Iterable[Part]) -> list[Turn]:
 def without_unreadable(turns: Iterable[Turn]) -> list[Turn]:
     """The turns, with the placeholders of unreadable values marked as parts that no provider has issued."""
     turns = list(turns)
-    if Native not in set(map(type, chain.from_iterable([turn.parts for turn in turns]))):
+    if Native not in set(map(type, chain.from_iterable(map(attrgetter("parts"), turns)))):
         return turns
     return [
         replace(turn, parts=tuple(map(_unissued, turn.parts)))

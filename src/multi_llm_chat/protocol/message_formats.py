@@ -173,6 +173,8 @@ def _by_content(content: Any) -> str | None:
         if isinstance(value, Struct):
             return OURS  # a part as a ``Part`` value
         part = as_object(value) or {}
+        if len(part) == 2 and part.get("type") == "text" and "text" in part:
+            continue  # most parts; several formats have them
         found = block_format(part)
         if found is not None:
             return found

@@ -3,9 +3,10 @@
 ``render`` is the core of the package in one function; it can be used with any HTTP client or SDK.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from hashlib import blake2b
+from operator import itemgetter
 from typing import Any, Final, NamedTuple, Unpack, overload
 from urllib.parse import urlsplit
 
@@ -113,6 +114,9 @@ class Rendered(Struct, frozen=True, dict=True):
 
 _encode = msgspec.json.Encoder().encode
 _DEFAULT_POLICY: Final = RepairPolicy()
+#: Faster than a comprehension: histories are long.
+_SOURCE: Final[Callable[[Placed], int | None]] = itemgetter(0)
+_TURN: Final[Callable[[Placed], Turn]] = itemgetter(1)
 
 
 @overload
@@ -269,8 +273,8 @@ class _Writing:
         if tail:
             framed = framed[len(tail) :]
         return RequestDraft(
-            turns=[turn for _, turn in framed],
-            sources=[source for source, _ in framed],
+            turns=list(map(_TURN, framed)),
+            sources=list(map(_SOURCE, framed)),
             model=self._model,
             options=request.options,
             stream=request.stream,

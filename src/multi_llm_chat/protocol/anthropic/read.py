@@ -51,15 +51,16 @@ def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
     turns: list[Turn] = []
     for index, message in enumerate(read_messages_list(messages)):
         role = as_text(message.get("role")) or "user"
+        role = ROLE_ALIASES.get(role, role)
         content = message.get("content")
         if type(content) is str and content:
-            parts: list[Part] = [Text(content)]
-        else:
-            parts = [
-                _read_usual(block) or _read_block(block, index, origin)
-                for block in content_parts(content, index)
-            ]
-        turns.extend(turns_of(ROLE_ALIASES.get(role, role), parts))
+            turns.append(Turn(role, (Text(content),)))
+            continue
+        parts = [
+            _read_usual(block) or _read_block(block, index, origin)
+            for block in content_parts(content, index)
+        ]
+        turns += turns_of(role, parts)
     return turns
 
 

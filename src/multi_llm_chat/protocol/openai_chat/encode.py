@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, Final, cast
 
+from multi_llm_chat.history.json_values import compact_json
 from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import (
     JsonObject,
@@ -209,19 +210,19 @@ class _MessageWriter:
         quirks = self._quirks
         message: JsonObject = {"role": "assistant"}
         texts: list[str] = []
-        asked: list[ToolCall] = []
+        calls: list[JsonObject] = []
         is_plain = True
         for part in turn.parts:
             if type(part) is ToolCall:
-                asked.append(part)
+                calls.append(self._call(part))
             elif type(part) is Text:
                 texts.append(part.content)
             else:
                 is_plain = False
                 continue
-            is_plain = is_plain and part.extras is None
+            if part.extras is not None:
+                is_plain = False
         words = "\n\n".join(texts) if is_plain else self._content(turn.parts, message)
-        calls = [self._call(call) for call in asked]
         apart = words and calls and not quirks.words_beside_calls
         if words and not apart:
             message["content"] = words
@@ -273,7 +274,8 @@ class _MessageWriter:
 
     def _call(self, call: ToolCall) -> JsonObject:
         if call.extras is None:
-            function = {"name": call.name, "arguments": arguments_text(call)}
+            text = call.raw_arguments or compact_json(call.arguments)
+            function = {"name": call.name, "arguments": text}
             return {"id": call.tool_call_id, "type": "function", "function": function}
         extra = self._extra(call)
         if extra.get("form") == "function_call":

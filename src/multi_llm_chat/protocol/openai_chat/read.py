@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from multi_llm_chat.history.arguments import parse_arguments
+from multi_llm_chat.history.arguments import decode_arguments, parse_arguments
 from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json, type_of
 from multi_llm_chat.history.reader import ROLE_ALIASES, read_function_call
 from multi_llm_chat.history.values import (
@@ -56,6 +56,9 @@ _SPOKEN: Final = frozenset({"role", "content", "tool_calls"})
 #: Roles whose blank messages are kept.
 _BLANK: Final = ("user", "system")
 
+#: Roles that the fast path for a message of text does not take: an empty one, a result's, other systems' names.
+_OTHER_ROLES: Final = frozenset({"", "tool", *ROLE_ALIASES})
+
 
 def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
     """One turn for each message; reasoning, native parts and extras get this ``origin``."""
@@ -67,15 +70,12 @@ def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
 
 
 def _read_message(message: JsonObject, index: int, reading: "_Reader") -> Turn:
+    usual = _read_usual(message)
+    if usual is not None:
+        return usual
     stated = as_text(message.get("role")) or "user"
     role = ROLE_ALIASES.get(stated, stated)
-    content = message.get("content")
-    if type(content) is str:  # the form of most messages, which usually have no other fields
-        if len(message) == 2 and stated == role != "tool":
-            return Turn(role, (Text(content),) if content or role in _BLANK else ())
-        if len(message) == 3 and role == "tool" and type(message.get("tool_call_id")) is str:
-            return Turn("tool", (ToolResult("", content, message["tool_call_id"]),))
-    parts = reading.content(content, index)
+    parts = reading.content(message.get("content"), index)
     if role == "tool":
         return Turn("tool", (reading.result(message, parts),))
     if stated == role and _SPOKEN.issuperset(message):
@@ -87,6 +87,41 @@ def _read_message(message: JsonObject, index: int, reading: "_Reader") -> Turn:
     if fields:
         all_parts = _with_fields(all_parts, {"message": fields}, reading.origin)
     return Turn(role, tuple(all_parts))
+
+
+def _read_usual(message: JsonObject) -> Turn | None:
+    """The fast path for a text, calls, or a result with text, without other fields; None for any other message."""
+    role: Any = message.get("role")
+    content: Any = message.get("content")
+    if type(role) is not str:
+        return None
+    if type(content) is str and role not in _OTHER_ROLES and len(message) == 2:
+        return Turn(role, (Text(content),) if content or role in _BLANK else ())
+    if role == "assistant":
+        parts = _usual_parts(message, content)
+        return None if parts is None else Turn(role, parts)
+    if role == "tool" and type(content) is str and len(message) == 3:
+        identifier: Any = message.get("tool_call_id")
+        return (
+            Turn(role, (ToolResult("", content, identifier),)) if type(identifier) is str else None
+        )
+    return None
+
+
+def _usual_parts(message: JsonObject, content: Any) -> tuple[Part, ...] | None:
+    """The text and the calls of a message without other fields and with usual calls; None for any other message."""
+    values: Any = message.get("tool_calls")
+    if type_of(values) is not list or not _SPOKEN.issuperset(message):
+        return None
+    if content and type(content) is not str:
+        return None
+    parts: list[Part] = [Text(content)] if content else []
+    for value in values:
+        call = _usual_call(value)
+        if call is None:
+            return None
+        parts.append(call)
+    return tuple(parts)
 
 
 def _message_fields(message: JsonObject) -> JsonObject:
@@ -243,8 +278,8 @@ def _usual_call(value: Any) -> ToolCall | None:
         return None
     if type(name) is not str or type(source) is not str or type(identifier) is not str:
         return None
-    arguments, raw, error = parse_arguments(source)
-    return ToolCall(name, arguments, identifier, raw) if error is None else None
+    arguments = decode_arguments(source)
+    return None if arguments is None else ToolCall(name, arguments, identifier, source)
 
 
 def _describe(part: JsonObject) -> str:
