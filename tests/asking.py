@@ -1,13 +1,15 @@
 """Ask a provider with and without ``async``, so that one test covers both."""
 
 import asyncio
-from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from multi_llm_chat.agent.providers import LLMProvider, ModelInfo, Reply
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.events import Event
 from multi_llm_chat.history.values import JsonObject
+
+T = TypeVar("T")
 
 HISTORY = [{"role": "user", "content": "Hello?"}]
 
@@ -72,10 +74,19 @@ class SyncAsker:
 
 
 class AsyncAsker:
+    """Asks in a new event loop: asyncio's own, or that of ``loop_factory``."""
+
+    def __init__(self, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:
+        self._loop_factory = loop_factory
+
+    def _run(self, main: Coroutine[Any, Any, T]) -> T:
+        with asyncio.Runner(loop_factory=self._loop_factory) as runner:
+            return runner.run(main)
+
     def stream(
         self, provider: LLMProvider, history: Iterable[Any] = HISTORY, **settings: Any
     ) -> Outcome:
-        return asyncio.run(self._stream(provider, history, settings))
+        return self._run(self._stream(provider, history, settings))
 
     async def _stream(
         self, provider: LLMProvider, history: Iterable[Any], settings: dict[str, Any]
@@ -100,7 +111,7 @@ class AsyncAsker:
                 except MultiLLMChatError as failure:
                     return Outcome([], None, failure)
 
-        return asyncio.run(run())
+        return self._run(run())
 
     def call_api(
         self, provider: LLMProvider, history: Iterable[Any] = HISTORY, **settings: Any
@@ -109,14 +120,14 @@ class AsyncAsker:
             async with provider:
                 return [chunk async for chunk in provider.acall_api(history, **settings)]
 
-        return asyncio.run(run())
+        return self._run(run())
 
     def list_models(self, provider: LLMProvider) -> list[ModelInfo]:
         async def run() -> list[ModelInfo]:
             async with provider:
                 return await provider.alist_models()
 
-        return asyncio.run(run())
+        return self._run(run())
 
 
 ASKERS: dict[str, Asker] = {"sync": SyncAsker(), "async": AsyncAsker()}

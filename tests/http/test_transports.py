@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+import uvloop
 from tests.servers import (
     PATIENCE,
     AwaitEnd,
@@ -84,9 +85,13 @@ class SyncClient:
 
 
 class AsyncClient:
-    def __init__(self, settings: TransportSettings) -> None:
+    def __init__(
+        self,
+        settings: TransportSettings,
+        loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+    ) -> None:
         self.transport = AsyncTransport(settings)
-        self.runner = asyncio.Runner()
+        self.runner = asyncio.Runner(loop_factory=loop_factory)
 
     def ask(self, request: HttpRequest) -> Answer:
         return self.runner.run(self._ask(request))
@@ -119,7 +124,11 @@ class AsyncClient:
 Open = Callable[[TransportSettings], Client]
 
 
-@pytest.fixture(params=[SyncClient, AsyncClient], ids=["sync", "async"])
+def uvloop_client(settings: TransportSettings) -> AsyncClient:
+    return AsyncClient(settings, uvloop.new_event_loop)
+
+
+@pytest.fixture(params=[SyncClient, AsyncClient, uvloop_client], ids=["sync", "async", "uvloop"])
 def open_client(request: pytest.FixtureRequest) -> Iterator[Open]:
     opened: list[Client] = []
 

@@ -18,9 +18,10 @@ import contextlib
 import errno
 import socket
 import ssl
+from asyncio import BaseEventLoop
 from collections import deque
 from collections.abc import AsyncGenerator
-from typing import cast
+from typing import TypedDict, cast
 
 from multi_llm_chat.http._network_failures import Closed, NotReached, ProxyRefused
 from multi_llm_chat.http._network_settings import (
@@ -39,6 +40,10 @@ _BUFFER = 2**18
 _PIECE = 2**18
 #: Seconds between the connection attempts to two addresses of a host (RFC 8305, 5).
 _NEXT_ADDRESS = 0.25
+
+
+class _ConnectOptions(TypedDict, total=False):
+    happy_eyeballs_delay: float
 
 
 class AsyncConnection(asyncio.BufferedProtocol):
@@ -416,15 +421,13 @@ class Connections:
         self, connection: AsyncConnection, host: str, port: int, context: ssl.SSLContext | None
     ) -> None:
         server = host if context is not None else None
+        options: _ConnectOptions = {}
+        # A numeric address has no second address to try. Other loops, such as uvloop's, lack this parameter of asyncio's.
+        if not (host[-1:].isdigit() or ":" in host) and isinstance(self.loop, BaseEventLoop):
+            options["happy_eyeballs_delay"] = _NEXT_ADDRESS
         try:
             transport, _ = await self.loop.create_connection(
-                lambda: connection,
-                host,
-                port,
-                ssl=context,
-                server_hostname=server,
-                # A numeric address has no second address to try.
-                happy_eyeballs_delay=None if host[-1:].isdigit() or ":" in host else _NEXT_ADDRESS,
+                lambda: connection, host, port, ssl=context, server_hostname=server, **options
             )
         except OSError as error:
             # If several addresses fail, asyncio joins the reasons in one text.
