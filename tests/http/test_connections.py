@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -212,3 +213,36 @@ def test_a_program_that_closes_nothing_ends_quietly(warnings: str, program: str,
         )
     assert (done.stdout, done.returncode) == ("Hello.\n" * answers, 0)
     assert done.stderr == ""
+
+
+FORKING = """
+import os, sys, warnings
+from multi_llm_chat import Agent, create_provider
+
+warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)  # it is what is tested
+provider = create_provider("openai-chat", api_key="k", base_url=sys.argv[1])
+agent = Agent(provider)
+ask = {"sync": lambda: provider.complete("Hi").text, "async": lambda: agent.run_sync("Hi").text}[sys.argv[2]]
+said = [ask()]  # leaves a connection for the next request
+child = os.fork()
+if child:
+    os.waitpid(child, 0)
+said.append(ask())
+print(*said, flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_a_forked_process_opens_connections_of_its_own(how: str):
+    reply = {"choices": [{"message": {"content": "Hello."}, "finish_reason": "stop"}]}
+    with serving(whole(reply)) as server:
+        done = subprocess.run(
+            [sys.executable, "-c", FORKING, server.url, how],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert (done.stdout, done.stderr, done.returncode) == ("Hello. Hello.\n" * 2, "", 0)
+        assert server.connections == 2

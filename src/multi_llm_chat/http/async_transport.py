@@ -4,7 +4,8 @@ Rules:
 1. A reply is valid inside its ``async with`` block. Leaving the block in any way, including cancellation,
    closes the socket at once, unless the reply was read to its end: then the connection is kept.
 2. Redirects are not followed: a key is sent to the address it belongs to and nowhere else.
-3. Every event loop has its own connections, which are closed before the loop is.
+3. Every event loop has its own connections, which are closed before the loop is. A forked process leaves them, with their loops, to its
+   parent.
 4. Network failures are raised as ``ConnectionFailed``.
 5. Requests do not ask for compression, because a compressed stream arrives in large pieces. A compressed reply is still
    decompressed, in pieces of bounded size.
@@ -18,6 +19,7 @@ Why no library: decision 16 (docs/decisions).
 import asyncio
 import atexit
 import contextlib
+import os
 import weakref
 import zlib
 from collections.abc import Iterator
@@ -73,10 +75,23 @@ class AsyncReply(Struct, frozen=True):
 _OPEN: "weakref.WeakSet[AsyncTransport]" = weakref.WeakSet()
 
 
+#: In a forked process, the connections of its parent: collecting them would call their loops.
+_OF_PARENT: "list[object]" = []
+
+
 @atexit.register
 def _close_open() -> None:
     for transport in tuple(_OPEN):
         transport.finish()
+
+
+def _leave_to_parent() -> None:
+    for transport in tuple(_OPEN):
+        transport.leave_to_parent()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 class AsyncTransport:
@@ -119,6 +134,11 @@ class AsyncTransport:
                 # The operating system closes the sockets in any case.
                 with contextlib.suppress(Exception):
                     closing.result(_AT_EXIT)
+
+    def leave_to_parent(self) -> None:
+        """Start without connections, in a forked process."""
+        _OF_PARENT.append(self._connections)
+        self._connections = {}
 
     async def aclose(self) -> None:
         """Close all connections; replies that are being read end with ``ConnectionFailed``."""

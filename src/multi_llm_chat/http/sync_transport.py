@@ -17,13 +17,16 @@ The pool, which keeps connections for later requests:
    if it has been idle for too long, or if the server has closed it or sent unrequested data.
 9. ``close`` may be called from any thread: it closes idle connections and shuts down those in use,
    so that a thread that waits for bytes wakes up.
+10. A forked process leaves the connections to its parent and opens its own: both would read each other's replies.
 """
 
 import math
+import os
 import select
 import socket
 import threading
 import time
+import weakref
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
@@ -111,6 +114,19 @@ def _open_tunnel(made: socket.socket, key: PoolKey) -> None:
         raise ProxyRefused
 
 
+#: The pools of this process.
+_POOLS: "weakref.WeakSet[ConnectionPool]" = weakref.WeakSet()
+
+
+def _leave_to_parent() -> None:
+    for pool in tuple(_POOLS):
+        pool.leave_to_parent()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
+
+
 class ConnectionPool:
     """The connections of one transport."""
 
@@ -124,6 +140,14 @@ class ConnectionPool:
         self._slots: dict[PoolKey, threading.BoundedSemaphore] = {}
         self._used: set[SyncConnection] = set()
         self.closed = False
+        _POOLS.add(self)
+
+    def leave_to_parent(self) -> None:
+        """Start without connections, in a forked process; closing its copy of a socket does not close the parent's."""
+        self._lock = threading.Lock()  # another thread may have held it during the fork
+        for connection in [each for kept in self._idle.values() for each in kept]:
+            connection.socket.close()
+        self._idle, self._slots, self._used = {}, {}, set()
 
     def key_of(self, url: str) -> PoolKey:
         """The key of the connections that lead to this address."""
@@ -154,6 +178,9 @@ class ConnectionPool:
     def give_back(self, connection: SyncConnection, *, reusable: bool) -> None:
         """Keep the connection for the next request, or close it."""
         with self._lock:
+            if connection not in self._used:  # the process has forked while it was in use
+                connection.socket.close()
+                return
             self._used.discard(connection)
             keep = reusable and not self.closed and not connection.stopped
             if keep:
