@@ -178,6 +178,7 @@ def test_a_place_among_the_connections_is_waited_for_until_the_end_of_the_reques
         asyncio.run(run(server.url))
 
 
+REPLY = {"choices": [{"message": {"content": "Hello."}, "finish_reason": "stop"}]}
 PROGRAM = """
 import asyncio, gc, sys
 from multi_llm_chat import Agent, create_provider
@@ -215,6 +216,32 @@ def test_a_program_that_closes_nothing_ends_quietly(warnings: str, program: str,
     assert done.stderr == ""
 
 
+MANY_FILES = """
+import os, resource, sys
+from multi_llm_chat import create_provider
+
+_, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (min(2_000, most), most))
+files = [os.dup(0) for _ in range(1_100)]
+provider = create_provider("openai-chat", api_key="k", base_url=sys.argv[1])
+print(provider.complete("Hi").text, provider.complete("Hi").text)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="this system has no limit on descriptors")
+def test_connections_are_used_again_in_a_process_with_many_open_files():
+    with serving(whole(REPLY)) as server:
+        done = subprocess.run(
+            [sys.executable, "-c", MANY_FILES, server.url],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert (done.stdout, done.stderr) == ("Hello. Hello.\n", "")
+        assert server.connections == 1
+
+
 FORKING = """
 import os, sys, warnings
 from multi_llm_chat import Agent, create_provider
@@ -235,8 +262,7 @@ print(*said, flush=True)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.parametrize("how", ["sync", "async"])
 def test_a_forked_process_opens_connections_of_its_own(how: str):
-    reply = {"choices": [{"message": {"content": "Hello."}, "finish_reason": "stop"}]}
-    with serving(whole(reply)) as server:
+    with serving(whole(REPLY)) as server:
         done = subprocess.run(
             [sys.executable, "-c", FORKING, server.url, how],
             capture_output=True,

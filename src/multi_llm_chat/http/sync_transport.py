@@ -93,10 +93,18 @@ class SyncConnection:
         if self.idle_since < oldest:
             return True
         try:
-            readable, _, _ = select.select([self.socket], [], [], 0)
-        except (OSError, ValueError):  # closed, or a file descriptor too large for select
+            return _is_readable(self.socket)
+        except (OSError, ValueError):  # it is closed
             return True
-        return bool(readable)
+
+
+def _is_readable(opened: socket.socket) -> bool:
+    """Whether data, or the end of the connection, can be read without waiting."""
+    if not hasattr(select, "poll"):
+        return bool(select.select([opened], [], [], 0)[0])
+    poller = select.poll()  # ``select`` does not take descriptors above 1023
+    poller.register(opened, select.POLLIN)
+    return bool(poller.poll(0))
 
 
 def _open_tunnel(made: socket.socket, key: PoolKey) -> None:
