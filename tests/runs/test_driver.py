@@ -155,7 +155,7 @@ def test_an_operator_stops_a_run_wherever_it_is(new_place: Callable[[], str], tm
     gate = Gate(after_frames=2)
     with simulator(lambda request: rounds(request).having(faults=[gate])) as server:
         scene = Scene(
-            new_place(), server.base_url("openai-chat"), str(tmp_path / "ledger"), lease=0.2
+            new_place(), server.base_url("openai-chat"), str(tmp_path / "ledger"), lease=2
         )
         process = context().Process(target=say_in_process, args=(scene, None))
         process.start()
