@@ -396,11 +396,26 @@ def test_a_result_has_the_history_that_the_next_question_continues():
     assert len(sent) == 3
 
 
-def test_leaving_a_stream_early_stops_the_run():
-    with simulated(Say("one two three four five")) as (agent, _):
-        events = iter(agent.stream("Hi"))
-        next(events)
-        events.close()
+@pytest.mark.parametrize("how", ["for", "async for"])
+def test_the_with_block_of_a_stream_stops_a_run_that_is_left_early(how: str):
+    gate = Gate(after_frames=4)  # one of them has words
+    with simulated(Say("one two three", delta_size=3, faults=[gate])) as (agent, _):
+
+        async def leave_early() -> None:
+            async with agent.stream("Hi") as stream:
+                async for event in stream:
+                    if isinstance(event, TextDelta):
+                        break
+            assert asyncio.all_tasks() == {asyncio.current_task()}
+
+        if how == "async for":
+            asyncio.run(leave_early())
+        else:
+            with agent.stream("Hi") as stream:  # the block ends although the reply never does
+                for event in stream:
+                    if isinstance(event, TextDelta):
+                        break
+        gate.open()
 
 
 def test_a_run_that_another_process_left_is_finished(tmp_path: Path):

@@ -11,7 +11,7 @@ from collections.abc import (
     Sequence,
 )
 from decimal import Decimal
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 from msgspec import Struct
 
@@ -127,6 +127,26 @@ class AgentStream(Generic[Output]):
 
     def __aiter__(self) -> AsyncGenerator[Event]:
         return self._events.__aiter__()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def close(self) -> None:
+        """Stop the run, if it was read with ``for`` and has not ended."""
+        self._events.close()
+
+    async def aclose(self) -> None:
+        """Stop the run, if it was read with ``async for`` and has not ended."""
+        await self._events.aclose()
 
     def __await__(self) -> Generator[Any, None, AgentResult[Output]]:
         return self._finish().__await__()

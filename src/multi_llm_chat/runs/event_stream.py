@@ -5,7 +5,7 @@ Rules:
    loop (``tools.background_loop``), and batches of events cross to the reader's thread through a queue.
 2. Both readers get the same events, and then the error that the producer raised, if any.
 3. If the reader leaves early, the stream calls ``stop``, or cancels the producer if there is no ``stop``, and waits until the producer has
-   ended.
+   ended. A reader leaves at the end of the stream's ``with`` block, with ``close`` or ``aclose``.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from contextlib import aclosing
 from queue import SimpleQueue
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from multi_llm_chat.events import Event
 from multi_llm_chat.runs.channel import Channel, EventSink
@@ -40,12 +40,38 @@ class EventStream:
         self._produce = produce
         self._stop = stop
         self._in_step = in_step
+        self._reader: Generator[Event] | None = None
+        self._async_reader: AsyncGenerator[Event] | None = None
 
     def __iter__(self) -> Generator[Event]:
-        return self._read_in_thread()
+        self._reader = self._read_in_thread()
+        return self._reader
 
     def __aiter__(self) -> AsyncGenerator[Event]:
-        return self._read()
+        self._async_reader = self._read()
+        return self._async_reader
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def close(self) -> None:
+        """Stop the action, if it was read with ``for`` and has not ended."""
+        if self._reader is not None:
+            self._reader.close()
+
+    async def aclose(self) -> None:
+        """Stop the action, if it was read with ``async for`` and has not ended."""
+        if self._async_reader is not None:
+            await self._async_reader.aclose()
 
     async def _read(self) -> AsyncGenerator[Event]:
         async with aclosing(self.batches()) as batches:
