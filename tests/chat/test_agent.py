@@ -1,6 +1,7 @@
 """``Agent`` over real HTTP: the simulator answers, real functions and servers run."""
 
 import asyncio
+import gc
 import subprocess
 import sys
 from collections.abc import Generator
@@ -416,6 +417,34 @@ def test_the_with_block_of_a_stream_stops_a_run_that_is_left_early(how: str):
                     if isinstance(event, TextDelta):
                         break
         gate.open()
+
+
+def test_a_reader_that_is_cancelled_while_it_leaves_causes_no_complaint():
+    """Web servers cancel a reply again and again until it ends, when its client has gone."""
+    gate = Gate(after_frames=4)
+    complaints: list[dict[str, Any]] = []
+    with simulated(Say("one two three", delta_size=3, faults=[gate])) as (agent, _):
+
+        async def run() -> None:
+            loop, begun = asyncio.get_running_loop(), asyncio.Event()
+            loop.set_exception_handler(lambda _loop, context: complaints.append(context))
+
+            async def read() -> None:
+                async for _ in agent.stream("Hi"):
+                    begun.set()
+
+            reader = asyncio.create_task(read())
+            await begun.wait()
+            while not reader.done():
+                reader.cancel()
+                await asyncio.sleep(0)
+            if producers := asyncio.all_tasks() - {asyncio.current_task()}:
+                await asyncio.wait(producers)
+
+        asyncio.run(run())
+        gc.collect()
+        gate.open()
+    assert complaints == []
 
 
 def test_a_run_that_another_process_left_is_finished(tmp_path: Path):

@@ -13,6 +13,7 @@ import concurrent.futures
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from contextlib import aclosing
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, Self, TypeAlias
 
@@ -83,7 +84,7 @@ class EventStream:
         """The events in batches, as they arrive; an alternative to iterating over the stream itself."""
         channel = Channel(in_step=self._in_step)
         task = asyncio.ensure_future(self._produce(channel))
-        task.add_done_callback(lambda _: channel.close())
+        task.add_done_callback(partial(_ended, channel))
         try:
             async for events in channel.read():
                 yield events
@@ -93,8 +94,6 @@ class EventStream:
                 (self._stop or task.cancel)()
                 channel.close()
                 await asyncio.wait({task})
-            if not task.cancelled():
-                task.exception()  # retrieve the exception, so that asyncio does not log it if the reader left early
 
     def _read_in_thread(self) -> Generator[Event]:
         not_in_portal()
@@ -111,6 +110,12 @@ class EventStream:
                 (self._stop or bridge.cancel)()
                 bridge.leave()
                 concurrent.futures.wait([future])
+
+
+def _ended(channel: Channel, task: "asyncio.Task[None]") -> None:
+    channel.close()
+    if not task.cancelled():
+        task.exception()  # retrieve it, so that asyncio does not log it if the reader has left
 
 
 class _Bridge:
