@@ -114,7 +114,11 @@ class Usage(_Event, frozen=True):
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
-            *(mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True))
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            self.thinking_tokens + other.thinking_tokens,
         )
 
     @property

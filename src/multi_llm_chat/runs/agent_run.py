@@ -9,7 +9,7 @@ Rules:
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -67,13 +67,17 @@ class AgenticLoopResult(Struct, frozen=True):
         return self
 
 
-def chunk_of(event: Event) -> JsonObject | None:
-    """The event as a plain dict ``{"type": …}``; None for events that have no such form."""
-    if type(event) is TextDelta:  # no ``match``: it would test each delta of a call three times
-        return {"type": "text", "content": event.text}
-    if type(event) is ToolCallEnd:
-        return {"type": "tool_call", "content": write_call(event.call)}
-    return write_part(event.result) if type(event) is ToolFinished else None
+#: The events that have the form of a plain dict ``{"type": …}``; most others are fragments of calls.
+_CHUNKS: Final[dict[type[Event], Callable[[Any], JsonObject]]] = {
+    TextDelta: lambda event: {"type": "text", "content": event.text},
+    ToolCallEnd: lambda event: {"type": "tool_call", "content": write_call(event.call)},
+    ToolFinished: lambda event: write_part(event.result),
+}
+
+
+def chunks_of(events: Iterable[Event]) -> list[JsonObject]:
+    """The texts, calls and results among the events, as plain dicts."""
+    return [write(event) for event in events if (write := _CHUNKS.get(type(event))) is not None]
 
 
 class _Run:
@@ -138,7 +142,7 @@ class _Run:
         if end is None:
             raise UsageError("The run has not ended yet; read its events to the end first")
         return AgenticLoopResult(
-            chunks=tuple(chunk for event in self._seen if (chunk := chunk_of(event)) is not None),
+            chunks=tuple(chunks_of(self._seen)),
             history_delta=end.delta,
             final_text=final_text(end.delta),
             iterations_used=end.iterations,

@@ -18,6 +18,7 @@ Rules:
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -42,7 +43,6 @@ from multi_llm_chat.errors import MultiLLMChatError, ProviderError, RunLost, Sto
 from multi_llm_chat.events import (
     Event,
     Finish,
-    HistoryCompressed,
     RunFailed,
     RunFinished,
     RunPaused,
@@ -202,17 +202,10 @@ class RunDriver:
             effect = self._first_effect()
             await self._finish_turns(effect)
             while effect is not None:
-                time_limit = asyncio.timeout(self.spec.limits.seconds_left(self.elapsed))
                 try:
-                    async with time_limit:
-                        await self._interruptible(self._open.wait())
-                        outcome = await self._perform(effect)
+                    outcome = await self._perform(effect)
                 except _CancelledByUserError:
                     outcome = self._cancelled_outcome()
-                except TimeoutError:
-                    if not time_limit.expired():
-                        raise
-                    outcome = replace(self._cancelled_outcome(), reason="time")
                 effect = self._advance(outcome)
                 await self._finish_turns(effect)
             assert self.end is not None
@@ -246,9 +239,19 @@ class RunDriver:
         await self._sink.ready()
 
     async def _perform(self, effect: Effect) -> Outcome:
-        if isinstance(effect, CallModel):
-            return await self._call_model(effect)
-        return await self._run_tools(effect)
+        """Perform the effect; at the run's time limit, return its outcome so far."""
+        seconds = self.spec.limits.seconds_left(self.elapsed)
+        time_limit = nullcontext() if seconds is None else asyncio.timeout(seconds)
+        try:
+            async with time_limit:
+                await self._interruptible(self._open.wait())
+                if isinstance(effect, CallModel):
+                    return await self._call_model(effect)
+                return await self._run_tools(effect)
+        except TimeoutError:
+            if not isinstance(time_limit, asyncio.Timeout) or not time_limit.expired():
+                raise
+            return replace(self._cancelled_outcome(), reason="time")
 
     def _first_effect(self) -> Effect | None:
         """The first effect that the journal has no outcome for; None if the run was interrupted after its last one."""
@@ -441,14 +444,12 @@ class RunDriver:
                 fitting.not_summarised(error)
             else:
                 fitting.summarised(reply)
-        compressed: HistoryCompressed | None = fitting.news()
-        if compressed is not None:
+        if (compressed := fitting.news()) is not None:
             await self._emit([compressed])
 
     async def _wait_for_rate(self, effect: CallModel) -> None:
         while self._gate is not None:
-            seconds = await self._interruptible(self._gate.admit(effect))
-            if not seconds:
+            if not (seconds := await self._interruptible(self._gate.admit(effect))):
                 return
             text = f"Waiting {seconds:.0f} s: the limit of {self.spec.provider.name} is used up."
             await self._emit([RunWaiting("rate", text, time.time() + seconds)])
@@ -578,8 +579,7 @@ class RunDriver:
             if journal.is_doubtful(call):
                 again = await may_repeat(tools, call, conversation)
                 await self._commit_decision(journal.decide(call, again=again))
-            known = journal.answer(call)
-            if known is not None:
+            if (known := journal.answer(call)) is not None:
                 return known
             IDEMPOTENCY_KEY.set(journal.key(call))
         return await observed_tool(call, tools.execute(call, conversation=conversation))

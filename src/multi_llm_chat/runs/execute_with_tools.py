@@ -12,7 +12,7 @@ from multi_llm_chat.agent.window.run_window import Compression
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.request import Options
-from multi_llm_chat.runs.agent_run import AgenticLoopResult, AgentRun, SyncAgentRun, chunk_of
+from multi_llm_chat.runs.agent_run import AgenticLoopResult, AgentRun, SyncAgentRun, chunks_of
 from multi_llm_chat.tools.tool_runner import ToolRunner
 
 
@@ -75,8 +75,7 @@ async def execute_with_tools_stream(
     )
     async with aclosing(run):
         async for event in run:
-            chunk = chunk_of(event)
-            if chunk is not None:
+            for chunk in chunks_of([event]):
                 yield chunk
     yield run.result
 

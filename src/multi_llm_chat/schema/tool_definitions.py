@@ -94,12 +94,25 @@ def find_tools(tools: object) -> ReadTools:
     definitions: list[ToolDefinition] = []
     skipped: list[str] = []
     for index, tool in enumerate(_members(tools)):
+        if type(tool) is ToolDefinition and _is_clean(tool):  # most tools were read before
+            definitions.append(tool)
+            continue
         for found in _declared(index, tool):
             if isinstance(found, str):
                 skipped.append(f"tool {index}: {found}")
             else:
                 definitions.append(_apart(found, tool, definitions))
     return ReadTools(tuple(definitions), tuple(skipped))
+
+
+def _is_clean(tool: ToolDefinition) -> bool:
+    """Whether reading the definition would return an equal one."""
+    name, words = tool.name, tool.description
+    return (
+        (type(name) is str and bool(name.strip()) and clean_text(name) is name)
+        and (type(words) is str and clean_text(words) is words)
+        and type(tool.schema) is dict
+    )
 
 
 def _apart(found: ToolDefinition, tool: object, before: Iterable[ToolDefinition]) -> ToolDefinition:

@@ -467,7 +467,9 @@ def definitions_of(given: object) -> object:
         return list(cast("ToolRunner", given).definitions())
     offered: list[object] = []
     for each in _members(given):
-        if is_runner(each):
+        if isinstance(each, ToolDefinition):
+            offered.append(each)
+        elif is_runner(each):
             offered += cast("ToolRunner", each).definitions()
         elif isinstance(each, Tool) or callable(each):
             tool = each if isinstance(each, Tool) else function_tool(each)
