@@ -51,8 +51,8 @@ def test_a_turn_is_in_the_store_before_its_event_is_emitted(read: Read) -> None:
         service = scene.service
         for event in service.process_message("Hi"):
             if isinstance(event, (MessageSaved, TurnFinished)):
-                kept = service.store.run(path, service.conversation)
-                assert kept[-1] == event.turn
+                # The answer may be saved before the event of the message is read.
+                assert event.turn in service.store.run(path, service.conversation)
 
 
 def test_all_answer_from_one_snapshot(read: Read) -> None:
