@@ -95,6 +95,11 @@ class _Observed:
     def put(self, events: Sequence[Event]) -> None:
         """Pass events on."""
         active = self._active
+        words = [event.text for event in events if type(event) is TextDelta]
+        if len(words) == len(events):  # as nearly always
+            active.pieces += words
+            self._sink.put(events)
+            return
         for event in events:
             if type(event) is TextDelta:
                 active.pieces.append(event.text)

@@ -95,12 +95,13 @@ def _merged(same: Sequence[Event]) -> Event:
     if isinstance(first, ToolCallDelta):
         pieces = [each.arguments for each in same if isinstance(each, ToolCallDelta)]
         return replace(first, arguments="".join(pieces))
-    pieces = [each.text for each in same if isinstance(each, TextDelta | ThinkingDelta)]
+    pieces = [each.text for each in same if isinstance(each, (TextDelta, ThinkingDelta))]
     return replace(first, text="".join(pieces))
 
 
 def _kind_of_delta(event: Event) -> type[Event] | int | None:
     """The key that deltas of one text share; None for an event that is not a delta."""
-    if isinstance(event, TextDelta | ThinkingDelta):
-        return type(event)
+    kind = type(event)
+    if kind is TextDelta or kind is ThinkingDelta:
+        return kind
     return event.index if isinstance(event, ToolCallDelta) else None
