@@ -46,7 +46,7 @@ def clean_text(text: str) -> str:
     if text.isascii():
         return text.replace("\0", "") if "\0" in text else text
     try:
-        text.encode()
+        text.encode("utf-16-le")  # to find a surrogate, several times as fast as UTF-8
     except UnicodeEncodeError:
         # The way through UTF-16 joins surrogate pairs; lone surrogates are replaced.
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
