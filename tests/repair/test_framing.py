@@ -25,8 +25,8 @@ def framed(
 ) -> tuple[list[tuple[str, str]], list[tuple[str, int | None]]]:
     read = read_history([{"role": role, "content": content} for role, content in turns])
     notes: list[Note] = []
-    made = frame(list(enumerate(read)), target, notes)
-    shown = [(turn.role, str(getattr(turn.parts[0], "content", "")) or "call") for _, turn in made]
+    made, _ = frame(read, range(len(read)), target, notes)
+    shown = [(turn.role, str(getattr(turn.parts[0], "content", "")) or "call") for turn in made]
     return shown, [(note.rule, note.turn) for note in notes]
 
 

@@ -17,8 +17,9 @@ from tests.strategies.histories import (
     nasty_histories,
 )
 
-from multi_llm_chat.history.reader import read_history
+from multi_llm_chat.history.reader import ReadHistory, read_history, read_own_form
 from multi_llm_chat.history.values import Part, Text, ToolCall, ToolResult, Turn
+from multi_llm_chat.history.writer import write_history
 from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.protocol.rendered_request import target_of
 from multi_llm_chat.repair import repair
@@ -109,7 +110,7 @@ def test_the_steps_would_have_changed_nothing_else(
     turns = read_history(history)
     found = find_untouched(turns, target)
     if found is not None:
-        assert (found.placed, []) == _rebuilt(turns, target, policy)
+        assert (list(enumerate(found.turns)), []) == _rebuilt(turns, target, policy)
         parts = [part for turn in turns for part in turn.parts]
         assert found.is_plain == (not any(map(_is_special, parts)))
         texts = [part.content for part in parts if isinstance(part, (Text, ToolResult))]
@@ -130,7 +131,40 @@ def test_what_was_repaired_is_recognised(history: Any, target: Target, policy: R
     assume(not any("speaker" in turn.meta for turn in turns))
     found = find_untouched(turns, target)
     assert found is not None
-    assert found.placed == list(enumerate(turns))
+    assert found.turns == list(turns)
+
+
+EXACT_TARGETS = st.sampled_from([target_of(row, row.default_model) for row in ROWS.values()])
+
+
+def _in_usual_form(history: Any) -> ReadHistory:
+    """Return the turns of the history that are in the usual form, with their contents."""
+    usual = [turn for turn in write_history(read_history(history)) if read_own_form([turn])]
+    return read_own_form(usual) or ReadHistory()
+
+
+@given(nearly_legal() | nasty_histories)
+def test_the_contents_are_those_of_the_turns(history: Any):
+    turns = _in_usual_form(history)
+    parts = [part for turn in turns for part in turn.parts]
+    if turns.contents is not None:
+        assert turns.contents.texts == [part.content for part in parts if isinstance(part, Text)]
+        assert turns.contents.calls == [part for part in parts if isinstance(part, ToolCall)]
+        assert turns.contents.results == [part for part in parts if isinstance(part, ToolResult)]
+        single = [at for at, turn in enumerate(turns) if not _is_one_text(turn)]
+        assert set(turns.contents.lists) >= set(single)
+        assert not any(map(_is_special, parts))
+        assert not any(turn.meta or turn.id for turn in turns)
+
+
+def _is_one_text(turn: Turn) -> bool:
+    return len(turn.parts) == 1 and isinstance(turn.parts[0], Text)
+
+
+@given(nearly_legal() | nasty_histories, EXACT_TARGETS)
+def test_known_contents_lead_to_the_same_turns(history: Any, target: Target):
+    turns = _in_usual_form(history)
+    assert find_untouched(turns, target) == find_untouched(tuple(turns), target)
 
 
 CALL = {"type": "tool_call", "name": "f", "arguments": {"a": 1}, "tool_call_id": "call00000"}

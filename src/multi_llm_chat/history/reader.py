@@ -12,8 +12,10 @@ Rules:
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, cast
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from multi_llm_chat.errors import UsageError
@@ -48,14 +50,29 @@ ROLE_ALIASES = {"developer": "system", "function": "tool", "human": "user"}
 MESSAGE_KEYS = frozenset({"tool_calls", "tool_call_id", "name"})
 
 
-#: The most frequent roles; a turn of theirs that is a plain string takes the fast path.
-_PLAIN_ROLES = frozenset({"user", "assistant", "chatgpt", "claude", "gemini", "model"})
+class UsualContents(Struct, frozen=True):
+    """What turns in the usual form contain, by kind and in order.
+
+    In the usual form, a turn has a role and at least one part, and no other fields. Its parts are texts, calls and results
+    without extras; a tool turn contains only results, and no other turn contains any. Calls have ids, no errors, and
+    arguments with string keys.
+
+    ``lists`` are the indexes of the turns that are more than a single text: among them are all turns with calls or results.
+    """
+
+    texts: list[str]
+    calls: list[ToolCall]
+    results: list[ToolResult]
+    lists: list[int]
 
 
 class ReadHistory(tuple[Turn, ...]):
-    """Turns that ``read_history`` has already read; it returns such a value unchanged."""
+    """Turns that ``read_history`` has already read; it returns such a value unchanged.
 
-    __slots__ = ()
+    ``contents`` are those of the turns if a fast path has read all of them: later lists then need not look at each part.
+    """
+
+    contents: UsualContents | None = None
 
 
 def read_history(turns: Iterable[Any]) -> ReadHistory:
@@ -78,10 +95,10 @@ class _OtherFormError(Exception):
     """A turn is not in the form of ``writer``, which the fast path reads."""
 
 
-def read_own_form(turns: Iterable[Any]) -> ReadHistory | None:
+def read_own_form(turns: Sequence[Any]) -> ReadHistory | None:
     """Read serialised turns by the fast path for the form that ``writer`` writes; None if any turn has another form."""
     try:
-        return ReadHistory(_read_own_turns(turns))
+        return _read_own_turns(turns)
     except (
         KeyError,
         _OtherFormError,
@@ -100,64 +117,107 @@ def read_turn(value: object, index: int | None, *, strict: bool = False) -> Turn
     return _read_entry(entry, index, strict)
 
 
-def _read_own_turns(turns: Iterable[Any]) -> list[Turn]:
-    """Read turns that are a plain text, or texts, calls and results in the form of ``writer``.
+def _read_own_turns(turns: Sequence[Any]) -> ReadHistory:
+    """Read turns in the usual form: a plain text, or texts, calls and results in the form of ``writer``.
 
     Raises:
         KeyError: A turn or part lacks a key, so it has another form.
         _OtherFormError: A turn has another form.
     """
-    read: list[Turn] = []
-    for value in turns:
-        if type_of(value) is not dict or len(value) != 2:
-            raise _OtherFormError
-        role, content = value["role"], value["content"]
-        if type(role) is not str:
-            raise _OtherFormError
-        if type(content) is str:
-            if not content or role not in _PLAIN_ROLES:
-                raise _OtherFormError
-            read.append(Turn(role, (Text(content),)))
-            continue
-        if type_of(content) is not list or not content or not role.strip():
-            raise _OtherFormError
-        role = ROLE_ALIASES.get(role, role)
-        read.append(Turn(role, tuple(_read_own_parts(content, role == "tool"))))
+    if set(map(type_of, turns)) != {dict}:
+        raise _OtherFormError
+    roles: list[Any] = [turn["role"] for turn in turns]
+    contents: list[Any] = [turn["content"] for turn in turns]
+    if sum(map(len, turns)) > 2 * len(roles) or not all(contents) or not _are_texts(roles):
+        raise _OtherFormError
+    distinct = set(roles)
+    if not all(map(str.strip, distinct)):
+        raise _OtherFormError
+    if not distinct.isdisjoint(ROLE_ALIASES):
+        roles = [ROLE_ALIASES.get(role, role) for role in roles]
+    if "tool" in distinct or "function" in distinct or not _are_texts(contents):
+        return _read_own_parts(roles, contents)
+    read = ReadHistory(map(Turn, roles, zip(map(Text, contents))))
+    read.contents = UsualContents(contents, [], [], [])
     return read
 
 
-def _read_own_parts(content: list[Any], is_tool: bool) -> list[Part]:
-    parts: list[Part] = []
-    for item in content:
-        if type_of(item) is not dict:
+def _are_texts(values: list[Any]) -> bool:
+    """Whether all values are strings: to join them costs less than to look at each."""
+    try:
+        "".join(values)
+    except TypeError:
+        return False
+    return True
+
+
+def _read_own_parts(roles: list[str], contents: list[Any]) -> ReadHistory:
+    """Read turns of which some have a list of parts."""
+    turns: list[Turn] = []
+    texts: list[str] = []
+    calls: list[ToolCall] = []
+    results: list[ToolResult] = []
+    lists: list[int] = []
+    parts: tuple[Part, ...]
+    for role, content in zip(roles, contents, strict=True):
+        if type_of(content) is str and role != "tool":
+            texts.append(content)
+            parts = (Text(content),)
+        elif type_of(content) is not list:  # text in a tool turn would be a result
             raise _OtherFormError
-        kind: Any = item["type"]
-        value: Any = item["content"]
-        size = len(item)
-        if kind == "text" and size == 2 and type(value) is str and not is_tool:
-            parts.append(Text(value))  # text in a tool turn would be a result
-        elif kind == "tool_call" and size == 2 and type_of(value) is dict and len(value) == 3:
-            parts.append(_read_own_call(value))
-        elif kind == "tool_result" and size == 4:
-            name, identifier = item["name"], item["tool_call_id"]
-            if type(name) is not str or type(identifier) is not str:
+        else:
+            lists.append(len(turns))
+            if role == "tool":
+                parts = _read_own_results(content)
+                results += parts
+            else:
+                parts = _read_own_spoken(content, texts, calls)
+        turns.append(Turn(role, parts))
+    keys = chain.from_iterable([call.arguments for call in calls])
+    if not {str}.issuperset(map(type_of, keys)):
+        raise _OtherFormError
+    read = ReadHistory(turns)
+    read.contents = UsualContents(texts, calls, results, lists)
+    return read
+
+
+def _read_own_spoken(
+    content: list[Any], texts: list[str], calls: list[ToolCall]
+) -> tuple[Text | ToolCall, ...]:
+    """Read texts and calls, and append them to the lists; the caller checks the keys of the arguments."""
+    parts: list[Text | ToolCall] = []
+    for item in content:
+        if type_of(item) is not dict or len(item) != 2:
+            raise _OtherFormError
+        kind, value = item["type"], item["content"]
+        if kind == "tool_call" and type_of(value) is dict and len(value) == 3:
+            name, identifier = value["name"], value["tool_call_id"]
+            arguments = value["arguments"]
+            if type(name) is not str or type(identifier) is not str or not identifier:
                 raise _OtherFormError
-            parts.append(ToolResult(name, value, identifier))
+            if type_of(arguments) is not dict:
+                raise _OtherFormError
+            call = ToolCall(name, arguments.copy(), identifier)
+            calls.append(call)
+            parts.append(call)
+        elif kind == "text" and type(value) is str:
+            texts.append(value)
+            parts.append(Text(value))
         else:
             raise _OtherFormError
-    return parts
+    return tuple(parts)
 
 
-def _read_own_call(call: Any) -> ToolCall:
-    name, identifier, arguments = call["name"], call["tool_call_id"], call["arguments"]
-    if type(name) is not str or type(identifier) is not str or not identifier:
-        raise _OtherFormError
-    if type_of(arguments) is not dict:
-        raise _OtherFormError
-    for key in arguments:
-        if type(key) is not str:
+def _read_own_results(content: Any) -> tuple[ToolResult, ...]:
+    results: list[ToolResult] = []
+    for item in content:
+        if type_of(item) is not dict or len(item) != 4 or item["type"] != "tool_result":
             raise _OtherFormError
-    return ToolCall(name, arguments.copy(), identifier)
+        name, identifier = item["name"], item["tool_call_id"]
+        if type(name) is not str or type(identifier) is not str:
+            raise _OtherFormError
+        results.append(ToolResult(name, item["content"], identifier))
+    return tuple(results)
 
 
 def _read_entry(entry: JsonObject, index: int | None, strict: bool) -> Turn:

@@ -114,7 +114,7 @@ def read_prompt(
         ends="user",
     )
     repaired = repair(read_history(history), target, policy, tool_names)
-    turns = [turn for _, turn in frame(repaired.placed, target, [])]
+    turns, _ = frame(repaired.turns, repaired.sources, target, [])
     texts, body = split_system(turns)
     prompt = [system_prompt.strip()] if system_prompt and system_prompt.strip() else []
     newest = max((at for at, turn in enumerate(body) if turn.role == "user"), default=0)

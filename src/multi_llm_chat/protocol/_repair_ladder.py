@@ -205,9 +205,9 @@ def _alternate(request: ModelRequest) -> ModelRequest:
         ends="user",
     )
     notes: list[Note] = []
-    placed = repair(request.turns, target, request.policy).placed
+    repaired = repair(request.turns, target, request.policy)
     turns: list[Turn] = []
-    for _, turn in frame(placed, target, notes):
+    for turn in frame(repaired.turns, repaired.sources, target, notes)[0]:
         before = turns[-1] if turns else None
         if before is not None and turn.role == before.role and not _calls(before):
             turns[-1] = _with_parts(before, [*before.parts, *turn.parts])

@@ -3,10 +3,9 @@
 ``render`` is the core of the package in one function; it can be used with any HTTP client or SDK.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from hashlib import blake2b
-from operator import itemgetter
 from typing import Any, Final, NamedTuple, Unpack, overload
 from urllib.parse import urlsplit
 
@@ -39,7 +38,6 @@ from multi_llm_chat.repair.engine import Repaired, apply_steps, repair
 from multi_llm_chat.repair.framing import frame
 from multi_llm_chat.repair.identifiers import NO_CALLS, NameMap, SentCalls
 from multi_llm_chat.repair.policy import Note, RepairPolicy, Target
-from multi_llm_chat.repair.sorting import Placed
 from multi_llm_chat.request import ModelRequest, ToolDefinition, Transcript
 from multi_llm_chat.schema.tool_definitions import find_tools
 
@@ -114,9 +112,6 @@ class Rendered(Struct, frozen=True, dict=True):
 
 _encode = msgspec.json.Encoder().encode
 _DEFAULT_POLICY: Final = RepairPolicy()
-#: Faster than a comprehension: histories are long.
-_SOURCE: Final[Callable[[Placed], int | None]] = itemgetter(0)
-_TURN: Final[Callable[[Placed], Turn]] = itemgetter(1)
 
 
 @overload
@@ -268,13 +263,14 @@ class _Writing:
         request, target = self._request, self._receiver.target
         notes += _placed_notes(repaired.notes, order)
         tail = () if sent is None else sent.tail
-        placed = _placed(repaired.placed, order)
-        framed = frame(placed, target, notes, tail, thinks=bool(tail) or not repaired.is_plain)
-        if tail:
-            framed = framed[len(tail) :]
+        sources = repaired.sources
+        if order is not None:
+            sources = [_place(index, order) for index in sources]
+        thinks = bool(tail) or not repaired.is_plain
+        turns, sources = frame(repaired.turns, sources, target, notes, tail, thinks=thinks)
         return RequestDraft(
-            turns=list(map(_TURN, framed)),
-            sources=list(map(_SOURCE, framed)),
+            turns=turns[len(tail) :],
+            sources=sources[len(tail) :],
             model=self._model,
             options=request.options,
             stream=request.stream,
@@ -429,13 +425,6 @@ def _check_prefix(sent: Transcript, kept: int, encoded: Encoded, key: str) -> No
         written = encoded.body[key][: len(again)]
         if tuple(map(_encode, written)) != again:
             raise CutError("", "a message that was sent would change")
-
-
-def _placed(placed: Sequence[Placed], order: Sequence[int] | None) -> Sequence[Placed]:
-    """The turns with their indexes in the whole history."""
-    if order is None:
-        return placed
-    return [(_place(index, order), turn) for index, turn in placed]
 
 
 def _placed_notes(notes: Iterable[Note], order: Sequence[int] | None) -> list[Note]:

@@ -28,6 +28,7 @@ import msgspec
 from msgspec import Struct
 
 from multi_llm_chat.history.json_values import as_list, clean_text, compact_json
+from multi_llm_chat.history.reader import ReadHistory
 from multi_llm_chat.history.values import RESERVED_ROLES, Native, Text, ToolCall, Turn
 from multi_llm_chat.history.writer import write_turn
 from multi_llm_chat.protocol.request_draft import NO_CACHING, Caching, CutError
@@ -64,6 +65,10 @@ def arrange_answers(
     order: Sequence[int], turns: Sequence[Turn], target: Target
 ) -> list[int] | None:
     """The order in which the model's answer precedes other models' answers to the same message; None if nothing moves."""
+    if (
+        type(turns) is ReadHistory and turns.contents is not None
+    ):  # turns in the usual form have no meta
+        return None
     among = turns if len(order) == len(turns) else map(turns.__getitem__, order)
     if not any(map(_META, among)):  # the usual case
         return None

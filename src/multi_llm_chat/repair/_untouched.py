@@ -10,11 +10,14 @@ Rules:
 """
 
 from collections.abc import Iterable
+from itertools import chain
+from typing import Any
 
 from msgspec import Struct
 
 from multi_llm_chat.history.citations import cited_text
 from multi_llm_chat.history.json_values import clean_json, clean_text, type_of
+from multi_llm_chat.history.reader import ReadHistory, UsualContents
 from multi_llm_chat.history.values import (
     RESERVED_ROLES,
     Extras,
@@ -28,7 +31,7 @@ from multi_llm_chat.history.values import (
     Turn,
 )
 from multi_llm_chat.repair.policy import Target
-from multi_llm_chat.repair.sorting import CLEANERS, Placed, with_parts
+from multi_llm_chat.repair.sorting import CLEANERS, with_parts
 
 
 class Untouched(Struct, frozen=True):
@@ -39,7 +42,7 @@ class Untouched(Struct, frozen=True):
     has a result with the same id and name, which is always so on the fast path.
     """
 
-    placed: list[Placed]
+    turns: list[Turn]
     is_plain: bool
     characters: int | None
     calls: list[ToolCall]
@@ -51,6 +54,120 @@ def find_untouched(turns: Iterable[Turn], target: Target) -> Untouched | None:
 
     None if any turn may need another change.
     """
+    usual = _find_usual(turns, target) if type(turns) is ReadHistory else None
+    return _find(turns, target) if usual is None else usual
+
+
+def _find_usual(history: ReadHistory, target: Target) -> Untouched | None:
+    """Check the contents of a history of which the reader knows them; None if that is not enough to accept it."""
+    contents = history.contents
+    roles = [turn.role for turn in history]
+    if contents is None or not (target.own_roles | RESERVED_ROLES).issuperset(roles):
+        return None
+    if contents.lists and not _answers_all(history, contents, target):
+        return None
+    whole = "".join(_usual_strings(contents, target))
+    if not whole or clean_text(whole) is not whole:
+        return None
+    kept = _with_own_name(history, roles, target.speaker)
+    named = not contents.calls or _name_results(kept, contents)
+    return Untouched(kept, True, len(whole), contents.calls) if named else None
+
+
+def _usual_strings(contents: UsualContents, target: Target) -> list[str]:
+    """All strings that have to be clean; none if anything else would be changed."""
+    calls, results = contents.calls, contents.results
+    said: list[Any] = [*contents.texts, *[result.content for result in results]]
+    if not {str}.issuperset(map(type_of, said)):
+        return []
+    if not target.blank_texts and (not all(said) or any(map(str.isspace, said))):
+        return []
+    if not calls:
+        return said
+    arguments = [call.arguments for call in calls]
+    values = list(chain.from_iterable(map(dict[str, Any].values, arguments)))
+    texts = [value for value in values if type(value) is str]
+    if len(texts) < len(values) and any(map(_is_unclean, values)):
+        return []
+    names = [call.name for call in calls]
+    keys = chain.from_iterable(arguments)
+    return [*said, *names, *[call.tool_call_id for call in calls], *keys, *texts]
+
+
+def _is_unclean(value: object) -> bool:
+    """Whether a value in an object would be changed; strings are checked elsewhere."""
+    kind = type(value)
+    return kind is not str and kind is not int and clean_json(value, 1) is not value
+
+
+def _answers_all(history: ReadHistory, contents: UsualContents, target: Target) -> bool:
+    """Whether the model's own calls are answered one by one, directly behind them and in their order."""
+    asking = target.own_roles - RESERVED_ROLES
+    most = len(contents.calls) if target.most_calls is None else target.most_calls
+    waiting = 0
+    before = -1
+    for at in contents.lists:
+        turn = history[at]
+        parts = turn.parts
+        if waiting and at != before + 1:
+            return False
+        if turn.role == "tool":
+            waiting -= len(parts)
+            if waiting < 0:
+                return False
+        else:
+            if waiting:
+                return False
+            waiting = list(map(type_of, parts)).count(ToolCall)
+            if waiting and (turn.role not in asking or waiting > most):
+                return False
+        before = at
+    asked = [call.tool_call_id for call in contents.calls]
+    return not waiting and asked == [result.tool_call_id for result in contents.results]
+
+
+def _with_own_name(history: ReadHistory, roles: list[str], speaker: str) -> list[Turn]:
+    """The turns of a usual history, the model's own ones under the speaker's name."""
+    keeps_name = RESERVED_ROLES | {speaker}
+    if keeps_name.issuperset(roles):
+        return list(history)
+    return [
+        turn if role in keeps_name else Turn(speaker, turn.parts)
+        for role, turn in zip(roles, history, strict=True)
+    ]
+
+
+def _name_results(turns: list[Turn], contents: UsualContents) -> bool:
+    """Write the names of calls into results that have none; False if a result has another name than its call."""
+    if [result.name for result in contents.results] == [call.name for call in contents.calls]:
+        return True
+    calls = iter(contents.calls)
+    for at in contents.lists:
+        turn = turns[at]
+        if turn.role != "tool":
+            continue
+        named: list[Part] = []
+        for part in turn.parts:
+            call = next(calls)
+            assert type(part) is ToolResult
+            if part.name == call.name:
+                named.append(part)
+            elif part.name and call.name:
+                return False
+            else:
+                named.append(_named(part, call.name))
+        turns[at] = Turn("tool", tuple(named))
+    return True
+
+
+def _named(part: ToolResult, name: str) -> ToolResult:
+    return ToolResult(
+        name, part.content, part.tool_call_id, part.is_error, part.synthetic, part.extras
+    )
+
+
+def _find(turns: Iterable[Turn], target: Target) -> Untouched | None:
+    """Check a history turn by turn."""
     look, speaker = _Look(target), target.speaker
     strings, waiting = look.strings, look.waiting
     speaks = (target.own_roles | {"user", "system"}) - {"tool"}
@@ -80,8 +197,7 @@ def find_untouched(turns: Iterable[Turn], target: Target) -> Untouched | None:
         kept.append(turn)
     if not look.is_satisfied():
         return None
-    placed: list[Placed] = list(enumerate(kept))
-    return Untouched(placed, look.is_plain, look.characters, look.calls)
+    return Untouched(kept, look.is_plain, look.characters, look.calls)
 
 
 class _Look:
@@ -192,14 +308,7 @@ class _Look:
                 if part.name and call.name:
                     return None
                 named = list(parts) if named is None else named
-                named[place] = ToolResult(
-                    call.name,
-                    part.content,
-                    part.tool_call_id,
-                    part.is_error,
-                    part.synthetic,
-                    part.extras,
-                )
+                named[place] = _named(part, call.name)
         return turn if named is None else with_parts(turn, named)
 
     def _returns(self, part: ToolResult) -> bool:

@@ -53,10 +53,12 @@ _ID_SHOWN = 64
 class Repaired(Struct, frozen=True):
     """Legal turns, notes on what was changed, and the maps from the names and ids sent to the original ones.
 
+    ``sources`` has for each turn the index of the history's turn from which it came, None if it was added.
     ``is_plain`` and ``characters`` are as in ``Untouched``.
     """
 
-    placed: tuple[Placed, ...]
+    turns: tuple[Turn, ...]
+    sources: Sequence[int | None]
     notes: tuple[Note, ...]
     names: NameMap
     ids: dict[str, str]
@@ -64,9 +66,9 @@ class Repaired(Struct, frozen=True):
     characters: int | None = None
 
     @property
-    def turns(self) -> tuple[Turn, ...]:
-        """The repaired turns alone."""
-        return tuple(turn for _, turn in self.placed)
+    def placed(self) -> tuple[Placed, ...]:
+        """The turns with their sources."""
+        return tuple(zip(self.sources, self.turns, strict=True))
 
 
 def repair(
@@ -84,20 +86,22 @@ def repair(
     if policy is not None and policy.steps:
         turns = apply_steps(turns, policy, notes)
     found = find_untouched(turns, target)
+    sources: Sequence[int | None] = range(len(turns))
     if found is None:
         placed = rebuild(turns, target, policy or RepairPolicy(), notes, before)
-        found = Untouched(placed, *_contents(placed), *find_calls(placed))
+        sources, legal = [source for source, _ in placed], [turn for _, turn in placed]
+        found = Untouched(legal, *_contents(legal), *find_calls(legal))
     names, ids = rekey(
-        found.placed, found.calls, target, tool_names, notes, before, are_alike=found.are_alike
-    )
-    placed = tuple(found.placed)
-    return Repaired(placed, tuple(notes), names, ids, found.is_plain, found.characters)
+        found.turns, sources, found.calls, target, tool_names, notes, before, are_alike=found.are_alike
+    )  # fmt: skip
+    legal = tuple(found.turns)
+    return Repaired(legal, sources, tuple(notes), names, ids, found.is_plain, found.characters)
 
 
-def _contents(placed: Iterable[Placed]) -> tuple[bool, int | None]:
+def _contents(turns: Iterable[Turn]) -> tuple[bool, int | None]:
     """``is_plain`` and ``characters`` of the turns, see ``Untouched``."""
     characters = 0
-    for _, turn in placed:
+    for turn in turns:
         for part in turn.parts:
             if type(part) is Text or (type(part) is ToolResult and type(part.content) is str):
                 characters += len(part.content)

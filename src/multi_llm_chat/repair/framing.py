@@ -15,51 +15,55 @@ from collections.abc import Iterable, Iterator, Sequence
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import Native, Text, Thinking, ToolCall, Turn
 from multi_llm_chat.repair.policy import ACKNOWLEDGED, Note, Target
-from multi_llm_chat.repair.sorting import Placed, with_parts
+from multi_llm_chat.repair.sorting import with_parts
 
 OPENING = "(the conversation so far)"
 CONTINUE = "Continue."
 
 
 def frame(
-    placed: Sequence[Placed],
+    turns: Sequence[Turn],
+    sources: Sequence[int | None],
     target: Target,
     notes: list[Note],
     before: Sequence[Turn] = (),
     *,
     thinks: bool = True,
-) -> list[Placed]:
-    """The turns of one whole request; ``before`` are the last turns that were already sent, and the result begins with them.
+) -> tuple[list[Turn], list[int | None]]:
+    """The turns of one whole request, and the index of the history's turn from which each came (None if it was added).
 
-    ``thinks``: the turns may contain thinking.
+    ``sources`` are these indexes of the turns given. ``before`` are the last turns that were already sent, and the result
+    begins with them. ``thinks``: the turns may contain thinking.
     """
-    if target.system == "leading" and "system" in [turn.role for _, turn in placed]:
-        placed = list(_system_first(placed, notes, leading=not before))
-    body = [*[(None, turn) for turn in before], *placed]
+    if target.system == "leading" and "system" in [turn.role for turn in turns]:
+        turns = list(_system_first(turns, sources, notes, leading=not before))
+    body, places = [*before, *turns], [*[None] * len(before), *sources]
     separates = thinks and target.alternates and not target.signs_parts
     if separates or target.answers_after_tools:
-        body = _bridged(body, target, notes, separates=separates)
-    head = next((at for at, (_, turn) in enumerate(body) if turn.role != "system"), len(body))
+        body, places = _bridged(body, places, target, notes, separates=separates)
+    head = next((at for at, turn in enumerate(body) if turn.role != "system"), len(body))
     if not before and not _may_open(body[head:], target):
         notes.append(Note("ANT-21", None, "put a user turn before the model's first turn"))
-        body.insert(head, (None, _says("user", OPENING)))
+        body.insert(head, _says("user", OPENING))
+        places.insert(head, None)
     if not _may_end(body, head, target):
         notes.append(Note("ANT-08", None, "put a user turn at the end"))
-        body.append((None, _says("user", CONTINUE)))
-    return body
+        body.append(_says("user", CONTINUE))
+        places.append(None)
+    return body, places
 
 
 def _says(role: str, text: str) -> Turn:
     return Turn(role, (Text(text),))
 
 
-def _may_open(body: Sequence[Placed], target: Target) -> bool:
+def _may_open(body: Sequence[Turn], target: Target) -> bool:
     """Whether the target accepts these turns as the first ones after the system turns."""
-    if not body or body[0][1].role == "user" or target.opens == "any":
+    if not body or body[0].role == "user" or target.opens == "any":
         return True
     if target.opens == "user":
         return False
-    for _, turn in body:  # neighbouring turns of one side become one content
+    for turn in body:  # neighbouring turns of one side become one content
         if turn.role in ("user", "tool"):
             break
         if any(type(part) is ToolCall for part in turn.parts):
@@ -67,16 +71,16 @@ def _may_open(body: Sequence[Placed], target: Target) -> bool:
     return True
 
 
-def _may_end(body: Sequence[Placed], head: int, target: Target) -> bool:
+def _may_end(body: Sequence[Turn], head: int, target: Target) -> bool:
     """Whether the target accepts a request that ends with the last turn; ``head`` is the index of the first non-system turn."""
     if head == len(body):
         # Only system turns: if the dialect sends them outside of the messages, the request would have no message.
         return bool(body) and target.ends == "any" and target.system == "anywhere"
-    last = body[-1][1]
+    last = body[-1]
     if last.role in ("user", "tool", "system") or target.ends == "any":
         return True
     if target.ends == "spoken":
-        return any(turn.role in ("user", "tool") for _, turn in body)
+        return any(turn.role in ("user", "tool") for turn in body)
     return _is_unfinished(last, target)
 
 
@@ -92,9 +96,9 @@ def _is_unfinished(turn: Turn, target: Target) -> bool:
 
 
 def _system_first(
-    placed: Sequence[Placed], notes: list[Note], *, leading: bool = True
-) -> Iterator[Placed]:
-    for index, turn in placed:
+    turns: Iterable[Turn], sources: Iterable[int | None], notes: list[Note], *, leading: bool = True
+) -> Iterator[Turn]:
+    for index, turn in zip(sources, turns, strict=True):
         if turn.role != "system":
             leading = False
         elif not leading:
@@ -103,30 +107,39 @@ def _system_first(
                 Text(f"[system] {part.content}") if isinstance(part, Text) else part
                 for part in turn.parts
             ]
-            yield index, with_parts(turn, parts, "user")
+            yield with_parts(turn, parts, "user")
             continue
-        yield index, turn
+        yield turn
 
 
 def _bridged(
-    placed: Iterable[Placed], target: Target, notes: list[Note], *, separates: bool
-) -> list[Placed]:
-    """The turns with those that rules 4 and 5 put between them; ``separates``: rule 4 applies."""
-    bridged: list[Placed] = []
+    turns: Iterable[Turn],
+    sources: Iterable[int | None],
+    target: Target,
+    notes: list[Note],
+    *,
+    separates: bool,
+) -> tuple[list[Turn], list[int | None]]:
+    """The turns with those that rules 4 and 5 put between them, and their indexes; ``separates``: rule 4 applies."""
+    bridged: list[Turn] = []
+    places: list[int | None] = []
     before = ""
-    for source, turn in placed:
+    for source, turn in zip(sources, turns, strict=True):
         role = turn.role
         if target.answers_after_tools and before == "tool" and role == "user":
             notes.append(Note("MIS-06", source, "put a word of the model behind tool results"))
-            bridged.append((None, _says(target.speaker, ACKNOWLEDGED)))
+            bridged.append(_says(target.speaker, ACKNOWLEDGED))
+            places.append(None)
         if (
             separates
             and before == role == target.speaker
             and isinstance(turn.parts[0], Thinking)
-            and not _is_unfinished(bridged[-1][1], target)
+            and not _is_unfinished(bridged[-1], target)
         ):
             notes.append(Note("ANT-12", source, "put a user turn before a thinking turn"))
-            bridged.append((None, _says("user", CONTINUE)))
-        bridged.append((source, turn))
+            bridged.append(_says("user", CONTINUE))
+            places.append(None)
+        bridged.append(turn)
+        places.append(source)
         before = role
-    return bridged
+    return bridged, places

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from multi_llm_chat.history.values import Part, Text, ToolCall, ToolResult, Turn
 from multi_llm_chat.repair.policy import Note, Target
-from multi_llm_chat.repair.sorting import Placed, with_parts
+from multi_llm_chat.repair.sorting import with_parts
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _PAIRS = [one + other for one in _DIGITS for other in _DIGITS]
@@ -102,7 +102,8 @@ def position_id(number: int) -> str:
 
 
 def rekey(
-    placed: list[Placed],
+    turns: list[Turn],
+    sources: Sequence[int | None],
     calls: Sequence[ToolCall],
     target: Target,
     tool_names: Iterable[str],
@@ -113,7 +114,7 @@ def rekey(
 ) -> tuple[NameMap, dict[str, str]]:
     """Replace illegal ids and names in place; return the names, and a map from ids as sent to the original ids.
 
-    ``calls`` are the calls of the turns; ``are_alike``: every result already has the id and name of its call.
+    ``sources`` are the indexes that notes have; ``calls`` are the calls of the turns; ``are_alike``: every result already has the id and name of its call.
     """
     names = NameMap(
         [*tool_names, *[call.name for call in calls]], target.name_pattern, before.names
@@ -123,13 +124,13 @@ def rekey(
     originals = [call.tool_call_id for call in calls]
     sent = _legal_ids(originals, target.id_pattern, before.ids)
     if sent is not originals or names.changed or not are_alike:
-        _Rewriter(sent, names, notes).rewrite(placed)
+        _Rewriter(sent, names, notes).rewrite(turns, sources)
     return names, dict(zip(sent, originals, strict=True))
 
 
-def find_calls(placed: Iterable[Placed]) -> tuple[list[ToolCall], bool]:
+def find_calls(turns: Iterable[Turn]) -> tuple[list[ToolCall], bool]:
     """All calls of the turns, and whether the results match them one to one, in order, by id and name."""
-    parts = [part for _, turn in placed for part in turn.parts]
+    parts = [part for turn in turns for part in turn.parts]
     calls = [part for part in parts if type(part) is ToolCall]
     results = [part for part in parts if type(part) is ToolResult]
     return calls, len(results) == len(calls) and all(map(_is_alike, calls, results))
@@ -176,14 +177,14 @@ class _Rewriter:
         # Each call of the last turn: the original and as sent.
         self._waiting: list[tuple[ToolCall, ToolCall]] = []
 
-    def rewrite(self, placed: list[Placed]) -> None:
-        for place, (source, turn) in enumerate(placed):
+    def rewrite(self, turns: list[Turn], sources: Iterable[int | None]) -> None:
+        for place, (source, turn) in enumerate(zip(sources, turns, strict=True)):
             role, parts = turn.role, turn.parts
             if role == "user" or role == "system" or (len(parts) == 1 and type(parts[0]) is Text):
                 continue  # nothing to rewrite, as in most turns
             changed = self._results(turn) if role == "tool" else self._calls(source, turn)
             if changed is not None:
-                placed[place] = (source, with_parts(turn, changed))
+                turns[place] = with_parts(turn, changed)
 
     def _calls(self, source: int | None, turn: Turn) -> list[Part] | None:
         """The turn's parts with its calls as they are sent; None if nothing changes."""
