@@ -143,24 +143,6 @@ def _in_usual_form(history: Any) -> ReadHistory:
     return read_own_form(usual) or ReadHistory()
 
 
-@given(nearly_legal() | nasty_histories)
-def test_the_contents_are_those_of_the_turns(history: Any):
-    turns = _in_usual_form(history)
-    parts = [part for turn in turns for part in turn.parts]
-    if turns.contents is not None:
-        assert turns.contents.texts == [part.content for part in parts if isinstance(part, Text)]
-        assert turns.contents.calls == [part for part in parts if isinstance(part, ToolCall)]
-        assert turns.contents.results == [part for part in parts if isinstance(part, ToolResult)]
-        single = [at for at, turn in enumerate(turns) if not _is_one_text(turn)]
-        assert set(turns.contents.lists) >= set(single)
-        assert not any(map(_is_special, parts))
-        assert not any(turn.meta or turn.id for turn in turns)
-
-
-def _is_one_text(turn: Turn) -> bool:
-    return len(turn.parts) == 1 and isinstance(turn.parts[0], Text)
-
-
 @given(nearly_legal() | nasty_histories, EXACT_TARGETS)
 def test_known_contents_lead_to_the_same_turns(history: Any, target: Target):
     turns = _in_usual_form(history)

@@ -18,6 +18,7 @@ from typing import Any, NoReturn, TypeAlias, cast
 import msgspec
 
 from multi_llm_chat.data_limits import REPLY_LIMITS, OverLimit, check_json
+from multi_llm_chat.history.json_values import type_of
 from multi_llm_chat.history.values import JsonObject
 
 #: The depth at which protocol buffers, and so Gemini, stop reading.
@@ -73,18 +74,24 @@ def parse_arguments(raw: object) -> ParsedArguments:
         return {}, None, None
     # Almost always a dict, for which isinstance is much faster.
     if isinstance(raw, (dict, Mapping)):
-        mapping = cast("Mapping[object, Any]", raw)
-        named = {
-            key if type(key) is str else str(key): value  # the check for str is much faster
-            for key, value in mapping.items()
-        }
-        return named, None, None
+        return copy_arguments(raw), None, None
     if isinstance(raw, bytes | bytearray):
         try:
             return _parse_text(raw.decode())
         except UnicodeDecodeError:
             return {}, raw.decode(errors="replace"), "The arguments are not valid UTF-8 text."
     return {}, _text_of(raw), _not_an_object(raw)
+
+
+def copy_arguments(given: Any) -> JsonObject:
+    """A copy of an object with its keys as strings."""
+    if type_of(given) is dict:
+        for key in given:
+            if type(key) is not str:
+                break
+        else:
+            return given.copy()
+    return {key if type(key) is str else str(key): value for key, value in given.items()}
 
 
 def split_arguments(text: str) -> list[str]:

@@ -124,11 +124,11 @@ def _read_own_turns(turns: Sequence[Any]) -> ReadHistory:
         KeyError: A turn or part lacks a key, so it has another form.
         _OtherFormError: A turn has another form.
     """
-    if set(map(type_of, turns)) != {dict}:
+    if set(map(type_of, turns)) != {dict} or sum(map(len, turns)) != 2 * len(turns):
         raise _OtherFormError
     roles: list[Any] = [turn["role"] for turn in turns]
     contents: list[Any] = [turn["content"] for turn in turns]
-    if sum(map(len, turns)) > 2 * len(roles) or not all(contents) or not _are_texts(roles):
+    if not all(contents) or not _are_texts(roles):
         raise _OtherFormError
     distinct = set(roles)
     if not all(map(str.strip, distinct)):
@@ -137,8 +137,14 @@ def _read_own_turns(turns: Sequence[Any]) -> ReadHistory:
         roles = [ROLE_ALIASES.get(role, role) for role in roles]
     if "tool" in distinct or "function" in distinct or not _are_texts(contents):
         return _read_own_parts(roles, contents)
-    read = ReadHistory(map(Turn, roles, zip(map(Text, contents))))
-    read.contents = UsualContents(contents, [], [], [])
+    parts = zip(map(Text, contents))
+    return read_with_contents(map(Turn, roles, parts), UsualContents(contents, [], [], []))
+
+
+def read_with_contents(turns: Iterable[Turn], contents: UsualContents) -> ReadHistory:
+    """Turns in the usual form, with their contents."""
+    read = ReadHistory(turns)
+    read.contents = contents
     return read
 
 
@@ -176,9 +182,7 @@ def _read_own_parts(roles: list[str], contents: list[Any]) -> ReadHistory:
     keys = chain.from_iterable([call.arguments for call in calls])
     if not {str}.issuperset(map(type_of, keys)):
         raise _OtherFormError
-    read = ReadHistory(turns)
-    read.contents = UsualContents(texts, calls, results, lists)
-    return read
+    return read_with_contents(turns, UsualContents(texts, calls, results, lists))
 
 
 def _read_own_spoken(

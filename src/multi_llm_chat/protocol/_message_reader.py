@@ -10,8 +10,17 @@ from msgspec.structs import replace
 
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import as_list, as_object, type_of
-from multi_llm_chat.history.reader import unknown_part
-from multi_llm_chat.history.values import JsonObject, Media, Native, Part, ToolResult, Turn
+from multi_llm_chat.history.reader import ReadHistory, UsualContents, unknown_part
+from multi_llm_chat.history.values import (
+    JsonObject,
+    Media,
+    Native,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
 
 #: The role that native formats give to every model.
 MODEL = "assistant"
@@ -74,10 +83,10 @@ def media_from_url(url: str, mime: str = "image/png", name: str | None = None) -
 def turns_of(role: str, parts: Iterable[Part]) -> list[Turn]:
     """The parts as turns in the same order: results in tool turns, all other parts in turns of the role."""
     parts = tuple(parts)
-    count = len([part for part in parts if type(part) is ToolResult])
-    if not count:  # the usual case
+    kinds = set(map(type, parts))
+    if ToolResult not in kinds:  # the usual case
         return [Turn(role, parts)] if parts else []
-    if count == len(parts):
+    if len(kinds) == 1:
         return [Turn("tool", parts)]
     turns: list[Turn] = []
     pending: list[Part] = []
@@ -92,6 +101,23 @@ def turns_of(role: str, parts: Iterable[Part]) -> list[Turn]:
     if pending:
         turns.append(Turn("tool" if results else role, tuple(pending)))
     return turns
+
+
+def read_usual_turns(turns: Iterable[Turn], *, wants_calls: bool) -> ReadHistory | None:
+    """Turns in the usual form as a history; None if a call has no id, or if there are no calls but they are wanted."""
+    read = ReadHistory(turns)
+    lists: list[Sequence[Part]] = [turn.parts for turn in read]
+    parts = list(chain.from_iterable(lists))
+    calls = [part for part in parts if type(part) is ToolCall]
+    if "" in [call.tool_call_id for call in calls] or (wants_calls and not calls):
+        return None
+    read.contents = UsualContents(
+        [part.content for part in parts if type(part) is Text],
+        calls,
+        [part for part in parts if type(part) is ToolResult],
+        [at for at, some in enumerate(lists) if len(some) > 1 or type_of(some[0]) is not Text],
+    )
+    return read
 
 
 def without_unreadable(turns: Iterable[Turn]) -> list[Turn]:

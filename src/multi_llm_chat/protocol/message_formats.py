@@ -8,7 +8,7 @@ Rules:
 3. An element that cannot be read becomes a native part; the other elements are read all the same.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final, cast
 
@@ -19,7 +19,9 @@ from multi_llm_chat.history.reader import PART_READERS, ReadHistory, read_histor
 from multi_llm_chat.history.values import JsonObject, Text, Turn
 from multi_llm_chat.protocol._message_reader import without_unreadable
 from multi_llm_chat.protocol.anthropic.read import read_messages as read_anthropic
+from multi_llm_chat.protocol.anthropic.read import read_usual_messages as read_usual_anthropic
 from multi_llm_chat.protocol.gemini.read import read_messages as read_gemini
+from multi_llm_chat.protocol.gemini.read import read_usual_messages as read_usual_gemini
 from multi_llm_chat.protocol.library_messages import (
     LANGCHAIN_TYPES,
     block_format,
@@ -29,6 +31,7 @@ from multi_llm_chat.protocol.library_messages import (
     read_vercel,
 )
 from multi_llm_chat.protocol.openai_chat.read import read_messages as read_chat
+from multi_llm_chat.protocol.openai_chat.read import read_usual_messages as read_usual_chat
 from multi_llm_chat.protocol.openai_responses.read import read_messages as read_responses
 
 #: The format of our own histories.
@@ -58,9 +61,10 @@ def read_any(history: Iterable[Any]) -> ReadHistory:
         return read_history(history)
     if str in set(map(type, history)):
         return read_history(_read_with_texts(cast("list[Any]", history)))
-    own = read_own_form(history)
-    if own is not None:
-        return own
+    for read_fast in _FAST_READERS:
+        usual = read_fast(history)
+        if usual is not None:
+            return usual
     found = detect_format(cast("list[Any]", history))
     read = READERS.get(found)
     return (
@@ -191,6 +195,14 @@ LIBRARIES: Final[Mapping[str, Callable[[list[Any]], Iterable[Turn]]]] = {
     "vercel": read_vercel,
     "pydantic-ai": read_pydantic_ai,
 }
+
+#: The fast paths for the usual messages of one format, which no other format has.
+_FAST_READERS: Final[tuple[Callable[[Sequence[Any]], ReadHistory | None], ...]] = (
+    read_own_form,
+    read_usual_chat,
+    read_usual_anthropic,
+    read_usual_gemini,
+)
 
 READERS: Final[Mapping[str, Callable[[list[Any]], Iterable[Turn]]]] = {
     **LIBRARIES,

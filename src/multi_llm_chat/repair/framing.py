@@ -35,7 +35,7 @@ def frame(
     ``sources`` are these indexes of the turns given. ``before`` are the last turns that were already sent, and the result
     begins with them. ``thinks``: the turns may contain thinking.
     """
-    if target.system == "leading" and "system" in [turn.role for turn in turns]:
+    if target.system == "leading" and _has_later_system(turns, leading=not before):
         turns = list(_system_first(turns, sources, notes, leading=not before))
     body, places = [*before, *turns], [*[None] * len(before), *sources]
     separates = thinks and target.alternates and not target.signs_parts
@@ -51,6 +51,12 @@ def frame(
         body.append(_says("user", CONTINUE))
         places.append(None)
     return body, places
+
+
+def _has_later_system(turns: Iterable[Turn], *, leading: bool) -> bool:
+    roles = [turn.role for turn in turns]
+    first = next((at for at, role in enumerate(roles) if role != "system"), len(roles))
+    return "system" in (roles[first:] if leading else roles)
 
 
 def _says(role: str, text: str) -> Turn:

@@ -213,7 +213,9 @@ class MessageWriter:
             if type(only) is Text and only.extras is None:  # the form of most turns
                 said = only.content
             else:
-                said = self._content(turn, role, at)
+                said = None if self.decorated else _usual_blocks(parts)
+                if said is None:
+                    said = self._content(turn, role, at)
             if not said:
                 continue
             if role == spoke:
@@ -452,6 +454,38 @@ class MessageWriter:
             return False
         following = next((turn.role for turn in turns[at:] if turn.role != "system"), None)
         return following not in ("user", "tool")
+
+
+def _usual_blocks(parts: Sequence[Part]) -> list[JsonObject] | None:
+    """The fast path for texts before calls, calls, and results with text; None if there is any other part or field."""
+    blocks: list[JsonObject] = []
+    has_called = False
+    for part in parts:
+        if isinstance(part, (Thinking, Native)) or part.extras is not None:
+            return None
+        if type(part) is ToolCall:
+            has_called = True
+            blocks.append(
+                {
+                    "type": "tool_use",
+                    "id": part.tool_call_id,
+                    "name": part.name,
+                    "input": part.arguments,
+                }
+            )
+        elif type(part) is Text and not has_called:
+            blocks.append({"type": "text", "text": part.content})
+        elif type(part) is ToolResult and type(part.content) is str and not part.is_error:
+            blocks.append(
+                {
+                    "type": "tool_result",
+                    "tool_use_id": part.tool_call_id,
+                    "content": part.content,
+                }
+            )
+        else:
+            return None
+    return blocks
 
 
 def _declared_tools(draft: "RequestDraft") -> frozenset[str]:

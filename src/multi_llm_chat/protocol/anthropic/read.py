@@ -9,12 +9,13 @@ Rules:
 """
 
 import base64
+from collections.abc import Iterable
 from typing import Any
 
-from multi_llm_chat.history.arguments import parse_arguments
+from multi_llm_chat.history.arguments import copy_arguments, parse_arguments
 from multi_llm_chat.history.json_values import as_list, as_object, as_text, type_of
 from multi_llm_chat.history.native_text import remaining_fields
-from multi_llm_chat.history.reader import ROLE_ALIASES
+from multi_llm_chat.history.reader import ROLE_ALIASES, ReadHistory
 from multi_llm_chat.history.values import (
     NOWHERE,
     Extras,
@@ -33,6 +34,7 @@ from multi_llm_chat.history.writer import write_part
 from multi_llm_chat.protocol._message_reader import (
     content_parts,
     read_messages_list,
+    read_usual_turns,
     turns_of,
 )
 from multi_llm_chat.protocol.anthropic.native_blocks import (
@@ -64,6 +66,34 @@ def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
     return turns
 
 
+def read_usual_messages(messages: Iterable[Any]) -> ReadHistory | None:
+    """Read messages by the fast path; None if any message is not usual, or if they may be of another format.
+
+    A list without calls may be of another format.
+    """
+    turns: list[Turn] = []
+    for message in messages:
+        if type_of(message) is not dict or len(message) != 2:
+            return None
+        role: Any = message.get("role")
+        content: Any = message.get("content")
+        if (role != "user" and role != "assistant") or not content:
+            return None
+        if type_of(content) is str:
+            turns.append(Turn(role, (Text(content),)))
+        elif type_of(content) is not list:
+            return None
+        else:
+            parts: list[Part] = []
+            for block in content:
+                part = _read_usual(block) if type_of(block) is dict else None
+                if part is None:
+                    return None
+                parts.append(part)
+            turns += turns_of(role, parts)
+    return read_usual_turns(turns, wants_calls=True)
+
+
 def _read_usual(block: JsonObject) -> Part | None:
     """The fast path for most blocks: a text, a call or a result with text, without other fields; None for any other block."""
     kind, size = block.get("type"), len(block)
@@ -73,7 +103,7 @@ def _read_usual(block: JsonObject) -> Part | None:
     if kind == "tool_use" and size == 4:
         name, identifier, given = block.get("name"), block.get("id"), block.get("input")
         if type(name) is str and type(identifier) is str and type_of(given) is dict:
-            return ToolCall(name, parse_arguments(given)[0], identifier)
+            return ToolCall(name, copy_arguments(given), identifier)
     elif kind == "tool_result" and size == 3:
         content, identifier = block.get("content"), block.get("tool_use_id")
         if type(content) is str and type(identifier) is str:

@@ -7,15 +7,15 @@ Rules:
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec.structs import replace
 
-from multi_llm_chat.history.arguments import parse_arguments
+from multi_llm_chat.history.arguments import copy_arguments, parse_arguments
 from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json, type_of
 from multi_llm_chat.history.native_text import remaining_fields
-from multi_llm_chat.history.reader import ROLE_ALIASES
+from multi_llm_chat.history.reader import ROLE_ALIASES, ReadHistory
 from multi_llm_chat.history.values import (
     NOWHERE,
     Extras,
@@ -34,6 +34,7 @@ from multi_llm_chat.protocol._message_reader import (
     MODEL,
     content_parts,
     read_messages_list,
+    read_usual_turns,
     turns_of,
 )
 from multi_llm_chat.protocol.gemini.native_parts import (
@@ -72,6 +73,28 @@ def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
     return turns
 
 
+def read_usual_messages(messages: Iterable[Any]) -> ReadHistory | None:
+    """Read contents by the fast path; None if any of them is not usual."""
+    turns: list[Turn] = []
+    for message in messages:
+        if type_of(message) is not dict or len(message) != 2:
+            return None
+        role: Any = message.get("role")
+        given: Any = message.get("parts")
+        if role != "user" and role != "model":
+            return None
+        if type_of(given) is not list or not given:
+            return None
+        parts: list[Part] = []
+        for value in given:
+            part = _read_usual(value) if type_of(value) is dict else None
+            if part is None:
+                return None
+            parts.append(part)
+        turns += turns_of(MODEL if role == "model" else role, parts)
+    return read_usual_turns(turns, wants_calls=False)
+
+
 def _is_signature(part: Part) -> bool:
     """Whether a part is the signature of an empty text."""
     return isinstance(part, Thinking) and not part.content and "thought" not in part.opaque
@@ -93,7 +116,7 @@ def _read_usual_exchange(kind: str, value: JsonObject) -> Part | None:
         return None
     if kind == "functionCall" and _CALL_KEYS.issuperset(value):
         if type_of(value.get("args")) is dict:
-            return ToolCall(name, parse_arguments(value["args"])[0], identifier)
+            return ToolCall(name, copy_arguments(value["args"]), identifier)
     elif kind == "functionResponse" and _ANSWER_KEYS.issuperset(value) and value.get("response"):
         content, is_error = _unwrapped(value["response"])
         return ToolResult(name, content, identifier, is_error)

@@ -9,14 +9,20 @@ Rules:
 4. Both forms of refusals, sound with its transcript, the legacy ``function_call`` and Ollama's ``images`` are read.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from multi_llm_chat.history.arguments import decode_arguments, parse_arguments
 from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json, type_of
-from multi_llm_chat.history.reader import ROLE_ALIASES, read_function_call
+from multi_llm_chat.history.reader import (
+    ROLE_ALIASES,
+    ReadHistory,
+    UsualContents,
+    read_function_call,
+    read_with_contents,
+)
 from multi_llm_chat.history.values import (
     NOWHERE,
     Extras,
@@ -60,19 +66,34 @@ _BLANK: Final = ("user", "system")
 _OTHER_ROLES: Final = frozenset({"", "tool", *ROLE_ALIASES})
 
 
+def read_usual_messages(messages: Iterable[Any]) -> ReadHistory | None:
+    """Read messages by the fast path; None if any message is not usual, or if they may be of another format.
+
+    A list without calls may be of another format.
+    """
+    contents = UsualContents([], [], [], [])
+    turns: list[Turn] = []
+    for message in messages:
+        turn = _read_usual(message, len(turns), contents) if type_of(message) is dict else None
+        if turn is None or not turn.parts:
+            return None
+        turns.append(turn)
+    if not contents.calls or "" in [call.tool_call_id for call in contents.calls]:
+        return None
+    return read_with_contents(turns, contents)
+
+
 def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
     """One turn for each message; reasoning, native parts and extras get this ``origin``."""
     reading = _Reader(origin)
+    seen = UsualContents([], [], [], [])
     return [
-        _read_message(message, index, reading)
+        _read_usual(message, index, seen) or _read_message(message, index, reading)
         for index, message in enumerate(read_messages_list(messages))
     ]
 
 
 def _read_message(message: JsonObject, index: int, reading: "_Reader") -> Turn:
-    usual = _read_usual(message)
-    if usual is not None:
-        return usual
     stated = as_text(message.get("role")) or "user"
     role = ROLE_ALIASES.get(stated, stated)
     parts = reading.content(message.get("content"), index)
@@ -89,37 +110,50 @@ def _read_message(message: JsonObject, index: int, reading: "_Reader") -> Turn:
     return Turn(role, tuple(all_parts))
 
 
-def _read_usual(message: JsonObject) -> Turn | None:
-    """The fast path for a text, calls, or a result with text, without other fields; None for any other message."""
+def _read_usual(message: JsonObject, at: int, contents: UsualContents) -> Turn | None:
+    """The fast path for a text, calls, or a result with text, without other fields; None for any other message.
+
+    The parts are appended to ``contents``.
+    """
     role: Any = message.get("role")
     content: Any = message.get("content")
     if type(role) is not str:
         return None
-    if type(content) is str and role not in _OTHER_ROLES and len(message) == 2:
+    if type(content) is str and len(message) == 2 and role not in _OTHER_ROLES:
+        contents.texts.append(content)
         return Turn(role, (Text(content),) if content or role in _BLANK else ())
     if role == "assistant":
-        parts = _usual_parts(message, content)
+        parts = _usual_parts(message, content, contents)
+        contents.lists.append(at)
         return None if parts is None else Turn(role, parts)
     if role == "tool" and type(content) is str and len(message) == 3:
         identifier: Any = message.get("tool_call_id")
-        return (
-            Turn(role, (ToolResult("", content, identifier),)) if type(identifier) is str else None
-        )
+        if type(identifier) is str:
+            result = ToolResult("", content, identifier)
+            contents.results.append(result)
+            contents.lists.append(at)
+            return Turn(role, (result,))
     return None
 
 
-def _usual_parts(message: JsonObject, content: Any) -> tuple[Part, ...] | None:
+def _usual_parts(
+    message: JsonObject, content: Any, contents: UsualContents
+) -> tuple[Part, ...] | None:
     """The text and the calls of a message without other fields and with usual calls; None for any other message."""
     values: Any = message.get("tool_calls")
     if type_of(values) is not list or not _SPOKEN.issuperset(message):
         return None
-    if content and type(content) is not str:
-        return None
-    parts: list[Part] = [Text(content)] if content else []
+    parts: list[Part] = []
+    if content:
+        if type(content) is not str:
+            return None
+        contents.texts.append(content)
+        parts.append(Text(content))
     for value in values:
         call = _usual_call(value)
         if call is None:
             return None
+        contents.calls.append(call)
         parts.append(call)
     return tuple(parts)
 
