@@ -268,6 +268,7 @@ class _Writing:
             sources = [_place(index, order) for index in sources]
         thinks = bool(tail) or not repaired.is_plain
         turns, sources = frame(repaired.turns, sources, target, notes, tail, thinks=thinks)
+        is_same = sent is None and turns == list(repaired.turns)
         return RequestDraft(
             turns=turns[len(tail) :],
             sources=sources[len(tail) :],
@@ -277,6 +278,7 @@ class _Writing:
             target=target,
             is_plain=repaired.is_plain,
             characters=repaired.characters,
+            texts=repaired.texts if is_same else None,
             notes=notes,
         )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
+from operator import eq
 from typing import Any, TypeAlias
 
 from msgspec import Struct, field
@@ -61,7 +62,8 @@ class RequestDraft(Struct):
     ``turns`` are repaired and framed, ``sources`` are their indexes in the history; ``tools`` and ``tool_choice`` have the
     names that are sent. Encoders add to ``notes`` what they leave out or change, and
     to ``arguments`` the argument keys they rename, by tool. ``is_plain``: the turns contain only texts, calls and results
-    without attachments; ``characters`` is their number of characters, if it is known.
+    without attachments; ``characters`` is their number of characters, if it is known. ``texts``: the contents of the turns
+    if it is known that each turn is a single text without extras.
 
     In a request that continues an earlier one (``continues``), ``turns`` are only those after the messages that stay;
     the first ``sent_before`` of them were already sent, in messages that may change. ``state`` is the data that the
@@ -82,6 +84,7 @@ class RequestDraft(Struct):
     target: Target | None = None
     is_plain: bool = False
     characters: int | None = None
+    texts: Sequence[str] | None = None
     continues: bool = False
     sent_before: int = 0
     tail: int = 0
@@ -215,6 +218,23 @@ def split_system(turns: Sequence[Turn]) -> tuple[list[str], Sequence[Turn]]:
     return texts, ()
 
 
+def texts_in_turn(draft: RequestDraft, turns: Sequence[Turn]) -> Iterable[tuple[bool, str]] | None:
+    """Whether each of the draft's last turns is the user's, and its text.
+
+    None if it is not known that each turn is a single text, if a text is empty, or if user and model do not speak in turn.
+    """
+    if draft.texts is None:
+        return None
+    texts = draft.texts[len(draft.turns) - len(turns) :]
+    roles = [turn.role for turn in turns]
+    if "system" in roles or not all(texts):
+        return None
+    are_users = [role == "user" for role in roles]
+    if any(map(eq, are_users, islice(are_users, 1, None))):
+        return None
+    return zip(are_users, texts, strict=True)
+
+
 def plain_text(part: Text | Media) -> str:
     """The part as text."""
     return part.content if isinstance(part, Text) else media_label(part)
@@ -297,6 +317,7 @@ def cut_long_texts(draft: RequestDraft) -> Sequence[Turn]:
     if (characters is not None and characters <= LONGEST_TEXT) or not _has_long_texts(turns):
         return turns
     draft.note("OAI-24", f"cut texts to {LONGEST_TEXT} characters")
+    draft.texts = None
     return [replace(turn, parts=tuple(map(_cut_part, turn.parts))) for turn in turns]
 
 

@@ -39,7 +39,8 @@ class Untouched(Struct, frozen=True):
 
     ``is_plain``: they contain only texts, calls and results without attachments. ``characters``: the number of characters
     in texts and results; None if a result is not text. ``calls`` are the calls of all turns; ``are_alike``: each of them
-    has a result with the same id and name, which is always so on the fast path.
+    has a result with the same id and name, which is always so on the fast path. ``texts``: the contents of the turns if it is
+    known that each turn is a single text.
     """
 
     turns: list[Turn]
@@ -47,6 +48,7 @@ class Untouched(Struct, frozen=True):
     characters: int | None
     calls: list[ToolCall]
     are_alike: bool = True
+    texts: list[str] | None = None
 
 
 def find_untouched(turns: Iterable[Turn], target: Target) -> Untouched | None:
@@ -71,7 +73,8 @@ def _find_usual(history: ReadHistory, target: Target) -> Untouched | None:
         return None
     kept = _with_own_name(history, roles, target.speaker)
     named = not contents.calls or _name_results(kept, contents)
-    return Untouched(kept, True, len(whole), contents.calls) if named else None
+    texts = None if contents.lists else contents.texts
+    return Untouched(kept, True, len(whole), contents.calls, texts=texts) if named else None
 
 
 def _usual_strings(contents: UsualContents, target: Target) -> list[str]:

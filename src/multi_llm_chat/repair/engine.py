@@ -54,7 +54,7 @@ class Repaired(Struct, frozen=True):
     """Legal turns, notes on what was changed, and the maps from the names and ids sent to the original ones.
 
     ``sources`` has for each turn the index of the history's turn from which it came, None if it was added.
-    ``is_plain`` and ``characters`` are as in ``Untouched``.
+    ``is_plain``, ``characters`` and ``texts`` are as in ``Untouched``.
     """
 
     turns: tuple[Turn, ...]
@@ -64,6 +64,7 @@ class Repaired(Struct, frozen=True):
     ids: dict[str, str]
     is_plain: bool = False
     characters: int | None = None
+    texts: Sequence[str] | None = None
 
     @property
     def placed(self) -> tuple[Placed, ...]:
@@ -94,8 +95,9 @@ def repair(
     names, ids = rekey(
         found.turns, sources, found.calls, target, tool_names, notes, before, are_alike=found.are_alike
     )  # fmt: skip
-    legal = tuple(found.turns)
-    return Repaired(legal, sources, tuple(notes), names, ids, found.is_plain, found.characters)
+    return Repaired(
+        tuple(found.turns), sources, tuple(notes), names, ids, found.is_plain, found.characters, found.texts
+    )  # fmt: skip
 
 
 def _contents(turns: Iterable[Turn]) -> tuple[bool, int | None]:

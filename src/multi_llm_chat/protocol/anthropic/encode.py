@@ -13,6 +13,7 @@ Rules:
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json
@@ -353,8 +354,9 @@ def _tool(draft: RequestDraft, tool: ToolDefinition) -> JsonObject:
 
 def _stubs(draft: RequestDraft, turns: Iterable[Turn]) -> JsonObject:
     """Minimal tools for earlier calls, always those that were declared first: another list would invalidate the cache and thinking."""
+    parts = chain.from_iterable([turn.parts for turn in turns])
     names: Iterable[str] = draft.state.get("stubs") or dict.fromkeys(
-        part.name for turn in turns for part in turn.parts if type(part) is ToolCall
+        [part.name for part in parts if type(part) is ToolCall]
     )
     if not names:
         return {}

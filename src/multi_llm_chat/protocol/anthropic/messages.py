@@ -53,7 +53,7 @@ from multi_llm_chat.protocol.attachments import (
     short_label,
 )
 from multi_llm_chat.protocol.capabilities import ClaudeFamily
-from multi_llm_chat.protocol.request_draft import CutError
+from multi_llm_chat.protocol.request_draft import CutError, texts_in_turn
 from multi_llm_chat.repair.framing import CONTINUE
 from multi_llm_chat.repair.policy import Note
 from multi_llm_chat.repair.sorting import EMPTY_RESULT
@@ -190,15 +190,36 @@ class MessageWriter:
         return state
 
     def _messages(self, turns: Sequence[Turn], sources: Sequence[int | None]) -> list[JsonObject]:
-        messages: list[JsonObject] = []
-        spoke = ""
         tail = self._draft.tail - self._skipped
         binds = self._replays and self._family.binds_thinking
+        said_in_turn = texts_in_turn(self._draft, turns)
+        if said_in_turn is None:
+            messages = self._written(turns, sources, tail, binds=binds)
+        else:
+            places = range(len(turns))
+            self._places = {at: (at, 0) for at in (places if binds else (tail,)) if at in places}
+            messages: list[JsonObject] = [
+                {"role": "user" if is_user else "assistant", "content": text}
+                for is_user, text in said_in_turn
+            ]
+        if messages and messages[-1]["role"] == "assistant":
+            self._settle_end(messages)
+        return messages
+
+    def _written(
+        self, turns: Sequence[Turn], sources: Sequence[int | None], tail: int, *, binds: bool
+    ) -> list[JsonObject]:
+        messages: list[JsonObject] = []
+        spoke = ""
         for at, turn in enumerate(turns):
             if binds or at == tail:  # only the places that are used later
                 self._places[at] = len(messages), 0
-            role = "user" if turn.role in ("user", "tool") else "assistant"
-            if turn.role == "system":
+            role = turn.role
+            if role == "user" or role == "tool":
+                role = "user"
+            elif role != "system":
+                role = "assistant"
+            else:
                 if self._may_say_system(messages, turns, at):
                     messages.append({"role": "system", "content": self._content(turn, "user", at)})
                     spoke = "system"
@@ -222,12 +243,10 @@ class MessageWriter:
                 last = messages[-1]
                 last["content"] = blocks = as_blocks(last["content"])
                 self._places[at] = len(messages) - 1, len(blocks)
-                blocks.extend(as_blocks(said))
+                blocks += as_blocks(said)
             else:
                 spoke = role
                 messages.append({"role": role, "content": said})
-        if spoke == "assistant":
-            self._settle_end(messages)
         return messages
 
     def _settle_end(self, messages: list[JsonObject]) -> None:
@@ -461,28 +480,18 @@ def _usual_blocks(parts: Sequence[Part]) -> list[JsonObject] | None:
     blocks: list[JsonObject] = []
     has_called = False
     for part in parts:
-        if isinstance(part, (Thinking, Native)) or part.extras is not None:
-            return None
-        if type(part) is ToolCall:
+        if type(part) is ToolCall and part.extras is None:
             has_called = True
-            blocks.append(
-                {
-                    "type": "tool_use",
-                    "id": part.tool_call_id,
-                    "name": part.name,
-                    "input": part.arguments,
-                }
-            )
-        elif type(part) is Text and not has_called:
+            name, identifier = part.name, part.tool_call_id
+            call = {"type": "tool_use", "id": identifier, "name": name, "input": part.arguments}
+            blocks.append(call)
+        elif type(part) is Text and part.extras is None and not has_called:
             blocks.append({"type": "text", "text": part.content})
-        elif type(part) is ToolResult and type(part.content) is str and not part.is_error:
-            blocks.append(
-                {
-                    "type": "tool_result",
-                    "tool_use_id": part.tool_call_id,
-                    "content": part.content,
-                }
-            )
+        elif type(part) is ToolResult and part.extras is None and not part.is_error:
+            identifier, content = part.tool_call_id, part.content
+            if type(content) is not str:
+                return None
+            blocks.append({"type": "tool_result", "tool_use_id": identifier, "content": content})
         else:
             return None
     return blocks

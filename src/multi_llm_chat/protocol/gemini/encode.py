@@ -50,6 +50,7 @@ from multi_llm_chat.protocol.request_draft import (
     settle_media,
     system_text,
     temperature_of,
+    texts_in_turn,
     without_nothing,
     written_as_text,
 )
@@ -140,15 +141,28 @@ class _ContentWriter:
 
     def write(self, turns: Sequence[Turn], sources: Sequence[int | None]) -> list[JsonObject]:
         """The contents."""
+        tail = self._draft.tail - (len(self._draft.turns) - len(turns))
+        said_in_turn = texts_in_turn(self._draft, turns)
+        if said_in_turn is None:
+            return self._written(turns, sources, tail)
+        self.stable = tail if 0 <= tail < len(turns) else 0
+        return [
+            {"role": "user" if is_user else "model", "parts": [{"text": text}]}
+            for is_user, text in said_in_turn
+        ]
+
+    def _written(
+        self, turns: Sequence[Turn], sources: Sequence[int | None], tail: int
+    ) -> list[JsonObject]:
         contents: list[JsonObject] = []
         kind = ""
         if not self._draft.is_plain and any(
             type(part) is Native for turn in turns for part in turn.parts
         ):
             self._judge_natives(turns, sources)
-        tail = self._draft.tail - (len(self._draft.turns) - len(turns))
         for at, turn in enumerate(turns):
-            if turn.role == "tool":
+            role = turn.role
+            if role == "tool":
                 parts = [self._response(part) for part in turn.parts]
             else:
                 if self._shown:
@@ -161,8 +175,8 @@ class _ContentWriter:
                 if type(only) is Text and only.extras is None:
                     parts = [{"text": only.content}]
                 else:
-                    parts = self._parts(turn, at)
-            now = turn.role if turn.role in ("user", "tool") else "model"
+                    parts = self._usual_parts(turn) or self._parts(turn, at)
+            now = role if role == "user" or role == "tool" else "model"
             if now == kind:
                 contents[-1]["parts"].extend(parts)
             elif parts:
@@ -182,6 +196,24 @@ class _ContentWriter:
     def _take_shown(self) -> list[JsonObject]:
         shown, self._shown = self._shown, []
         return [self._media_part(item) for item in shown]
+
+    def _usual_parts(self, turn: Turn) -> list[JsonObject] | None:
+        """The fast path for texts and calls; None if there is any other part or field."""
+        parts: list[JsonObject] = []
+        unsigned_step = self._signs and turn.role != "user"
+        for part in turn.parts:
+            if type(part) is ToolCall and part.extras is None:
+                call = {"id": part.tool_call_id, "name": part.name, "args": part.arguments}
+                if unsigned_step:
+                    unsigned_step = False
+                    parts.append({"functionCall": call, _SIGNATURE: SKIP_SIGNATURE})
+                else:
+                    parts.append({"functionCall": call})
+            elif type(part) is Text and part.extras is None:
+                parts.append({"text": part.content})
+            else:
+                return None
+        return parts
 
     def _parts(self, turn: Turn, at: int) -> list[JsonObject]:
         """The turn's parts; from generation 3 on, the first call of a model's turn needs a signature."""

@@ -127,12 +127,25 @@ class _MessageWriter:
         opening: list[JsonObject] = []
         if draft.system_prompt and not draft.continues:
             opening = [{"role": self._system_role, "content": draft.system_prompt}]
+        before, behind = self._halves()
         if not draft.tail:
-            return self._merged(opening + self._written(draft.turns))
+            return self._merged(opening + behind)
         # A message of the model is never merged into one before it, so the two parts can be merged separately.
-        before = self._merged(opening + self._written(draft.turns[: draft.tail]))
+        before = self._merged(opening + before)
         self.stable = len(before)
-        return before + self._merged(self._written(draft.turns[draft.tail :]))
+        return before + self._merged(behind)
+
+    def _halves(self) -> tuple[list[JsonObject], list[JsonObject]]:
+        """The messages before the draft's tail, and those from there on."""
+        turns, tail, texts = self._draft.turns, self._draft.tail, self._draft.texts
+        if texts is None or self._quirks.thinking_always:
+            return self._written(turns[:tail]), self._written(turns[tail:])
+        names = {"user": "user", "system": self._system_role}
+        written: list[JsonObject] = [
+            {"role": names.get(turn.role, "assistant"), "content": text}
+            for turn, text in zip(turns, texts, strict=True)
+        ]
+        return written[:tail], written[tail:]
 
     def _merged(self, messages: list[JsonObject]) -> list[JsonObject]:
         quirks = self._quirks
@@ -214,14 +227,18 @@ class _MessageWriter:
         is_plain = True
         for part in turn.parts:
             if type(part) is ToolCall:
+                if part.extras is None:
+                    text = part.raw_arguments or compact_json(part.arguments)
+                    function = {"name": part.name, "arguments": text}
+                    calls.append(
+                        {"id": part.tool_call_id, "type": "function", "function": function}
+                    )
+                    continue
                 calls.append(self._call(part))
-            elif type(part) is Text:
+            elif type(part) is Text and part.extras is None:
                 texts.append(part.content)
-            else:
-                is_plain = False
                 continue
-            if part.extras is not None:
-                is_plain = False
+            is_plain = False
         words = "\n\n".join(texts) if is_plain else self._content(turn.parts, message)
         apart = words and calls and not quirks.words_beside_calls
         if words and not apart:
@@ -273,10 +290,7 @@ class _MessageWriter:
         return [{"type": "text", "text": f"[{part.text or part.kind}]"}]
 
     def _call(self, call: ToolCall) -> JsonObject:
-        if call.extras is None:
-            text = call.raw_arguments or compact_json(call.arguments)
-            function = {"name": call.name, "arguments": text}
-            return {"id": call.tool_call_id, "type": "function", "function": function}
+        """A call with fields of its own."""
         extra = self._extra(call)
         if extra.get("form") == "function_call":
             self._draft.note("OAI-DOC", f"wrote a function_call of {call.name} as a tool call")
@@ -293,8 +307,8 @@ class _MessageWriter:
         return written
 
     def _results(self, turn: Turn, shown: list[Media]) -> list[JsonObject]:
-        quirks = self._quirks
-        names = quirks.result_names
+        names = self._quirks.result_names
+        is_named = names == "always"
         messages: list[JsonObject] = []
         for part in turn.parts:
             assert type(part) is ToolResult
@@ -306,8 +320,8 @@ class _MessageWriter:
                 "tool_call_id": part.tool_call_id,
                 "content": content,
             }
-            if names == "always" or (
-                names == "stated" and part.extras is not None and "name" in self._extra(part)
+            if is_named or (
+                part.extras is not None and names == "stated" and "name" in self._extra(part)
             ):
                 message["name"] = part.name
             messages.append(message)

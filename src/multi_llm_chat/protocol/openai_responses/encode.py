@@ -101,7 +101,14 @@ class _ItemWriter:
         return before + self._written(tail, len(self._draft.turns))
 
     def _written(self, start: int, end: int) -> list[JsonObject]:
-        turns = self._draft.turns
+        turns, texts = self._draft.turns, self._draft.texts
+        if texts is not None:
+            return [
+                {"type": "message", "role": role, "content": text}
+                if (role := turns[at].role) == "user" or role == "system"
+                else _model_message([{"type": "output_text", "text": text}])
+                for at, text in enumerate(texts[start:end], start)
+            ]
         items: list[JsonObject] = []
         for at in range(start, end):
             turn = turns[at]
@@ -366,14 +373,15 @@ def _plain_items(parts: Sequence[Part]) -> list[JsonObject] | None:
     items: list[JsonObject] = []
     for part in parts:
         if type(part) is Text and part.extras is None:
-            items.append(_model_message([{"type": "output_text", "text": part.content}]))
+            said = {"type": "output_text", "text": part.content}
+            items.append({"type": "message", "role": "assistant", "content": [said]})
         elif type(part) is ToolCall and part.extras is None:
             items.append(
                 {
                     "type": "function_call",
                     "call_id": part.tool_call_id,
                     "name": part.name,
-                    "arguments": arguments_text(part),
+                    "arguments": part.raw_arguments or compact_json(part.arguments),
                 }
             )
         else:
