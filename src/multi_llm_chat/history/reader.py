@@ -159,30 +159,29 @@ def _are_texts(values: list[Any]) -> bool:
 
 def _read_own_parts(roles: list[str], contents: list[Any]) -> ReadHistory:
     """Read turns of which some have a list of parts."""
-    turns: list[Turn] = []
+    parts: list[tuple[Part, ...]] = []
     texts: list[str] = []
     calls: list[ToolCall] = []
     results: list[ToolResult] = []
     lists: list[int] = []
-    parts: tuple[Part, ...]
     for role, content in zip(roles, contents, strict=True):
         if type_of(content) is str and role != "tool":
             texts.append(content)
-            parts = (Text(content),)
+            parts.append((Text(content),))
         elif type_of(content) is not list:  # text in a tool turn would be a result
             raise _OtherFormError
         else:
-            lists.append(len(turns))
+            lists.append(len(parts))
             if role == "tool":
-                parts = _read_own_results(content)
-                results += parts
+                answers = _read_own_results(content)
+                results += answers
+                parts.append(answers)
             else:
-                parts = _read_own_spoken(content, texts, calls)
-        turns.append(Turn(role, parts))
+                parts.append(_read_own_spoken(content, texts, calls))
     keys = chain.from_iterable([call.arguments for call in calls])
     if not {str}.issuperset(map(type_of, keys)):
         raise _OtherFormError
-    return read_with_contents(turns, UsualContents(texts, calls, results, lists))
+    return read_with_contents(map(Turn, roles, parts), UsualContents(texts, calls, results, lists))
 
 
 def _read_own_spoken(

@@ -63,7 +63,7 @@ class RequestDraft(Struct):
     names that are sent. Encoders add to ``notes`` what they leave out or change, and
     to ``arguments`` the argument keys they rename, by tool. ``is_plain``: the turns contain only texts, calls and results
     without attachments; ``characters`` is their number of characters, if it is known. ``texts``: the contents of the turns
-    if it is known that each turn is a single text without extras.
+    if it is known that each turn is a single text without extras, and has no meta.
 
     In a request that continues an earlier one (``continues``), ``turns`` are only those after the messages that stay;
     the first ``sent_before`` of them were already sent, in messages that may change. ``state`` is the data that the

@@ -121,7 +121,9 @@ def _answers_all(history: ReadHistory, contents: UsualContents, target: Target) 
         else:
             if waiting:
                 return False
-            waiting = list(map(type_of, parts)).count(ToolCall)
+            for part in parts:
+                if type(part) is ToolCall:
+                    waiting += 1
             if waiting and (turn.role not in asking or waiting > most):
                 return False
         before = at

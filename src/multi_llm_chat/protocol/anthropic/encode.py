@@ -123,7 +123,7 @@ def encode(draft: RequestDraft) -> Encoded:
 
 def _container(draft: RequestDraft, turns: Sequence[Turn]) -> str:
     """The id of the container in which code of this conversation ran last (ANT-48)."""
-    for turn in reversed(turns):
+    for turn in () if draft.texts is not None else reversed(turns):
         if "container" not in turn.meta:
             continue
         kept = as_object(turn.meta["container"]) or {}
