@@ -83,8 +83,7 @@ def start_run(
 ) -> None:
     """Begin a run, take its lease, and begin its first call."""
     begin_run(transaction, conversation, speaker, base=base, spec=spec, identifier=run)
-    taken = take_run(transaction, run, owner, lease_ms)
-    if taken is None:
+    if (taken := take_run(transaction, run, owner, lease_ms)) is None:
         raise RunLost(run)
     begin_calls(transaction, taken.fence, [first])
 
@@ -155,13 +154,12 @@ def record_end(
 
 
 def _append(transaction: Transaction, fence: Fence, place: Place, turn: Turn) -> None:
-    conversation, after = place.conversation, place.after
-    if fence.epoch == 1 or follows(transaction, conversation, MAIN, after):
-        append(transaction, conversation, (turn,), run_id=fence.run_id)
+    if fence.epoch == 1 or follows(transaction, place.conversation, MAIN, place.after):
+        append(transaction, place.conversation, (turn,), run_id=fence.run_id)
     else:
         append(
-            transaction, conversation, (turn,),
-            branch=f"run {fence.run_id}", parent=after, run_id=fence.run_id,
+            transaction, place.conversation, (turn,),
+            branch=f"run {fence.run_id}", parent=place.after, run_id=fence.run_id,
         )  # fmt: skip
 
 
