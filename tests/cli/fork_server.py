@@ -8,6 +8,7 @@ Rules:
    time), or the process id of a program with a terminal (any number of them).
 """
 
+import atexit
 import fcntl
 import gc
 import json
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -68,8 +70,14 @@ class Program(NamedTuple):
 class Forking:
     """The process that others are forked from; the first use starts it."""
 
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[str] | None = None
+    @cached_property
+    def _process(self) -> "subprocess.Popen[str]":
+        command = [sys.executable, __file__]
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        atexit.register(process.communicate)  # closes its input, which ends it
+        return process
 
     def run(self, program: Program, given: bytes) -> Finished:
         """Run the program until it ends."""
@@ -84,9 +92,7 @@ class Forking:
         return self._order(program, terminal=terminal)
 
     def _order(self, program: Program, **surroundings: object) -> int:
-        process = self._process = self._process or subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
         order = program._asdict() | {"folder": str(program.folder)} | surroundings
