@@ -1,7 +1,8 @@
 """The content of Chat Completions messages: media in each server's form, and merging of neighbouring messages."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
+from collections.abc import Sequence
+from itertools import compress, takewhile
+from operator import eq
 from typing import Any
 
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
@@ -108,19 +109,25 @@ def _image(media: Media, quirks: ChatQuirks) -> JsonObject | None:
     return None
 
 
-def merge_messages(messages: Iterable[JsonObject], quirks: ChatQuirks) -> Iterator[JsonObject]:
+def merge_messages(messages: list[JsonObject], quirks: ChatQuirks) -> list[JsonObject]:
     """Merge neighbouring messages of one role, except tool messages.
 
     Nothing is merged into a message with calls; it is merged into text before it only if the server allows both in one message.
     """
+    roles = [message["role"] for message in messages]
+    repeated = compress(roles, map(eq, roles, roles[1:]))
+    if {"tool"}.issuperset(repeated):
+        return messages  # nothing to merge, as in most histories
+    merged: list[JsonObject] = []
     run: list[JsonObject] = []
     for message in messages:
         if run and not _joins(run[-1], message, quirks):
-            yield _glued(run)
+            merged.append(_glued(run))
             run = []
         run.append(message)
     if run:
-        yield _glued(run)
+        merged.append(_glued(run))
+    return merged
 
 
 def _joins(last: JsonObject, message: JsonObject, quirks: ChatQuirks) -> bool:

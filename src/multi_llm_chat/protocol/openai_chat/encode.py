@@ -149,7 +149,7 @@ class _MessageWriter:
 
     def _merged(self, messages: list[JsonObject]) -> list[JsonObject]:
         quirks = self._quirks
-        return list(merge_messages(messages, quirks)) if quirks.alternates else messages
+        return merge_messages(messages, quirks) if quirks.alternates else messages
 
     def _written(self, turns: Sequence[Turn]) -> list[JsonObject]:
         quirks = self._quirks
