@@ -125,7 +125,7 @@ CASES = [
     RuleCase("ANT-08", "no-prefill-while-thinking", _P, [HI, says("Sure", "claude")], {"messages": [USER, assistant("Sure"), user("Continue.")]},
         notes=("ANT-08", "ANT-25"), model=_OLD, options={"thinking": True}, unseen="the documents say so, no refusal was captured"),
     RuleCase("ANT-09", "final-assistant-does-not-end-in-space", _P, [HI, says("Sure ", "claude")],
-        {"messages": [USER, assistant("Sure")]}, claude(USER, assistant("Sure "), model=_OLD), model=_OLD),
+        {"messages": [USER, assistant("Sure")]}, claude(USER, assistant("Sure "), model=_OLD), ("ANT-09",), model=_OLD),
     RuleCase("ANT-10", "loop-without-thinking-turns-it-off", _P, [HI, speaks(wants()), tells(gave())],
         {"thinking": {"type": "disabled"}, "messages": [USER, _asked(), _answered()]},
         claude(USER, _asked(), _answered(), tools=_TOOLS, model=_OLD, thinking=_ON | {"budget_tokens": 1024}), ("ANT-10",),
