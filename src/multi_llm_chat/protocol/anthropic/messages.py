@@ -462,17 +462,18 @@ class MessageWriter:
     def _may_say_system(
         self, messages: Sequence[JsonObject], turns: Sequence[Turn], at: int
     ) -> bool:
-        if not self._family.later_system or not messages or any(map(_is_media, turns[at].parts)):
+        if not self._family.later_system or not messages or messages[-1]["role"] == "assistant":
             return False
-        if not all(
-            type(part) is Text or (type(part) is Native and part.kind in _SYSTEM_BLOCKS)
-            for part in turns[at].parts
-        ):
-            return False
-        if messages[-1]["role"] == "assistant":
-            return False
-        following = next((turn.role for turn in turns[at:] if turn.role != "system"), None)
-        return following not in ("user", "tool")
+        for turn in turns[at:]:
+            if turn.role != "system":
+                return turn.role not in ("user", "tool")
+            if not all(map(_is_system_part, turn.parts)):
+                return False  # this turn, or one behind it, is written as the user's
+        return True
+
+
+def _is_system_part(part: Part) -> bool:
+    return type(part) is Text or (type(part) is Native and part.kind in _SYSTEM_BLOCKS)
 
 
 def _usual_blocks(parts: Sequence[Part]) -> list[JsonObject] | None:
@@ -501,10 +502,6 @@ def _declared_tools(draft: "RequestDraft") -> frozenset[str]:
     given = (as_object(tool) or {} for tool in as_list(draft.options.extra.get("tools")) or ())
     names = {as_text(tool.get("name")) for tool in given}
     return frozenset(names | {tool.name for tool in draft.tools})
-
-
-def _is_media(part: Part) -> bool:
-    return isinstance(part, Media)
 
 
 def _as_users(turn: Turn) -> Turn:
