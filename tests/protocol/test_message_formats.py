@@ -10,7 +10,7 @@ from tests.strategies.histories import TURNS
 
 from multi_llm_chat import render
 from multi_llm_chat.history import Media, Text, Thinking, ToolCall, ToolResult, Turn
-from multi_llm_chat.history.reader import read_history, read_own_form
+from multi_llm_chat.history.reader import read_each, read_history, read_own_form
 from multi_llm_chat.protocol.conversion import history_from, turns_from
 from multi_llm_chat.protocol.message_formats import OURS as OWN_FORM
 from multi_llm_chat.protocol.message_formats import detect_format, read_any
@@ -434,5 +434,5 @@ def test_what_is_read_without_a_look_at_its_format_is_ours(history: list[Any]):
     own = read_own_form(history)
     if own is not None:
         assert detect_format(history) == OWN_FORM
-        assert own == read_history(history)
+        assert own == read_each(history)
         assert read_history(own) is own

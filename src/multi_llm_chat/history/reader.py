@@ -85,8 +85,14 @@ def read_history(turns: Iterable[Any]) -> ReadHistory:
     ):
         found = type(cast(object, turns)).__name__
         raise UsageError(f"A history is a list of turns (actual type: {found}).")
+    entries: Sequence[Any] = turns if isinstance(turns, (list, tuple)) else list(turns)
+    return read_own_form(entries) or read_each(entries)
+
+
+def read_each(entries: Iterable[Any]) -> ReadHistory:
+    """Read turns of which some are not in the usual form, each by itself."""
     read = [
-        turn if type(turn) is Turn else read_turn(turn, index) for index, turn in enumerate(turns)
+        turn if type(turn) is Turn else read_turn(turn, index) for index, turn in enumerate(entries)
     ]
     return ReadHistory(_with_call_ids(read) if _lack_ids(read) else read)
 

@@ -15,7 +15,13 @@ from typing import Any, Final, cast
 from msgspec import Struct
 
 from multi_llm_chat.history.json_values import as_list, as_object, as_text, type_of
-from multi_llm_chat.history.reader import PART_READERS, ReadHistory, read_history, read_own_form
+from multi_llm_chat.history.reader import (
+    PART_READERS,
+    ReadHistory,
+    read_each,
+    read_history,
+    read_own_form,
+)
 from multi_llm_chat.history.values import JsonObject, Text, Turn
 from multi_llm_chat.protocol._message_reader import without_unreadable
 from multi_llm_chat.protocol.anthropic.read import read_messages as read_anthropic
@@ -55,20 +61,22 @@ def read_any(history: Iterable[Any]) -> ReadHistory:
 
     A list may also contain user texts as plain strings.
     """
+    if type(history) is ReadHistory:
+        return history
     if isinstance(history, str):
         return read_history([Turn("user", (Text(history),))])
     if not isinstance(history, (list, tuple)):
         return read_history(history)
-    if str in set(map(type, history)):
-        return read_history(_read_with_texts(cast("list[Any]", history)))
     for read_fast in _FAST_READERS:
         usual = read_fast(history)
         if usual is not None:
             return usual
+    if str in set(map(type, history)):
+        return read_history(_read_with_texts(cast("list[Any]", history)))
     found = detect_format(cast("list[Any]", history))
     read = READERS.get(found)
     return (
-        read_history(history)
+        read_each(cast("list[Any]", history))
         if read is None
         else read_history(without_unreadable(read(list(history))))
     )
