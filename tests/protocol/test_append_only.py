@@ -522,3 +522,24 @@ def test_ant_28_thinking_of_an_answer_to_another_request_is_a_cut():
     second = written([*turns, answer, says("user", "on")], "anthropic", previous=first)
     assert len(cuts(second)) == 1
     assert b"signature" not in second.content
+
+
+@pytest.mark.parametrize("starts_thinking", [True, False])
+@pytest.mark.parametrize("size", [1, 2])
+def test_ant_10_a_loop_goes_on_as_it_began(starts_thinking: bool, size: int):
+    model = "claude-sonnet-4-5"
+    thought = Thinking("hm", Origin("anthropic", "", model), {"signature": "EqRkc2lnbmF0dXJl"})
+    turns = [says("user", "Look around.")]
+    for number in range(3):
+        call = ToolCall("look", {}, f"c{number}")
+        begins = (thought,) if starts_thinking and not number else ()
+        turns.append(Turn("claude", (*begins, call)))
+        turns.append(Turn("tool", (ToolResult("look", "seen", f"c{number}"),)))
+    ends = range(1, len(turns) + 1, 2 * size)
+    options = {"thinking": 2048}
+    requests = grow(turns, ends, "anthropic", model=model, tools=[tool("look")], options=options)
+    assert [violations(each) for each in requests] == [[]] * len(requests)
+    kinds = [each.body["thinking"]["type"] for each in requests]
+    assert kinds == ["enabled", *["enabled" if starts_thinking else "disabled"] * (len(kinds) - 1)]
+    if starts_thinking:
+        assert [cuts(each) for each in requests] == [[]] * len(requests)

@@ -88,7 +88,7 @@ def encode(draft: RequestDraft) -> Encoded:
     body["messages"] = writer.write(turns, sources, body)
     _ask_for_tool(draft, family, body)
     _ask_for_schema(draft, body)
-    state, binding = writer.state(body), writer.binding
+    state, binding = writer.state(body) | _loop_state(draft, family, turns), writer.binding
     container = _container(draft, turns)
     if container:
         state["container"] = container
@@ -245,7 +245,7 @@ def _thinking_setting(
         return None
     if family.thinking == "adaptive":
         return {"type": "adaptive"}
-    if _loop_lacks_thinking(turns):
+    if _loop_lacks_thinking(draft, turns):
         draft.note(
             "ANT-10", "the open tool loop has no thinking to continue from: turned thinking off"
         )
@@ -270,19 +270,51 @@ def _effort(draft: RequestDraft, family: ClaudeFamily, thinking: JsonObject | No
     return effort
 
 
-def _open_loop(turns: Sequence[Turn]) -> Turn | None:
-    """The last turn of the model if results of its calls follow it; None otherwise."""
-    results = False
+def _loop_lacks_thinking(draft: RequestDraft, turns: Sequence[Turn]) -> bool:
+    """Whether a tool loop is open that did not begin with thinking; the user's words without results end a loop.
+
+    A loop that an earlier request continued goes on as it did there.
+    """
+    start: Turn | None = None
+    speaks, answers = (
+        False,
+        False,
+    )  # whether the user's side speaks behind the turn, and with results
     for turn in reversed(turns):
-        if turn.role not in ("user", "tool"):
-            return turn if results else None
-        results = results or turn.role == "tool"
-    return None
+        if turn.role in ("user", "tool"):
+            speaks, answers = True, answers or turn.role == "tool"
+            continue
+        if speaks and not answers:
+            break
+        start, speaks, answers = turn, False, False
+    else:
+        if draft.continues and (answers if speaks else start and _follows_results(draft)):
+            return not draft.state.get("replays")
+    return start is not None and not _starts_thinking(start)
 
 
-def _loop_lacks_thinking(turns: Sequence[Turn]) -> bool:
-    last = _open_loop(turns)
-    return last is not None and not _starts_thinking(last)
+def _loop_state(draft: RequestDraft, family: ClaudeFamily, turns: Sequence[Turn]) -> JsonObject:
+    """Whether the messages before the tail, and all of them, end with results: for ``_follows_results`` of the next request."""
+    if family.thinking != "budget":
+        return {}
+    tail = max(0, draft.tail - (len(draft.turns) - len(turns)))
+    return {"results": [_ends_with_results(draft, some) for some in (turns[:tail], turns)]}
+
+
+def _follows_results(draft: RequestDraft) -> bool:
+    """Whether the messages of the earlier request that stay end with results."""
+    before_tail, at_end = draft.state.get("results", (False, False))
+    return before_tail if draft.sent_before else at_end
+
+
+def _ends_with_results(draft: RequestDraft, turns: Sequence[Turn]) -> bool:
+    """Whether the messages up to the last of these turns end with results."""
+    for turn in reversed(turns):
+        if turn.role == "tool":
+            return True
+        if turn.role != "user":
+            return False
+    return draft.continues and _follows_results(draft)
 
 
 def _starts_thinking(turn: Turn) -> bool:
