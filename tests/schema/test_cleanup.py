@@ -7,8 +7,10 @@ from typing import Any
 import jsonschema_rs
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from tests.strategies.schemas import nasty_schemas, valid_object_schemas
 
+from multi_llm_chat.schema._merge import References
 from multi_llm_chat.schema.cleanup import MAX_DEPTH, clean_schema, is_regular_expression
 
 EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
@@ -32,6 +34,16 @@ def test_anything_becomes_a_valid_object_schema_and_stays_it(schema: Any) -> Non
     json.dumps(cleaned, allow_nan=False, ensure_ascii=False).encode()
     assert clean_schema(cleaned) == cleaned
     assert clean_schema(schema) == cleaned
+
+
+@given(st.text() | st.text(st.sampled_from("#/%a{}[]<> \\^|\ud800")))
+def test_a_reference_becomes_one_that_a_uri_allows_and_finds_the_same(name: str):
+    pointer = "#/$defs/" + name.replace("~", "~0").replace("/", "~1").replace("%", "%25")
+    schema = {"$defs": {name: {"type": "integer"}}, "properties": {"a": {"$ref": pointer}}}
+    cleaned = clean_schema(schema)
+    assert_valid(cleaned)
+    found = References(cleaned).target(cleaned["properties"]["a"]["$ref"])
+    assert found == {"type": "integer"}
 
 
 @given(valid_object_schemas())

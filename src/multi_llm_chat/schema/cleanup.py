@@ -18,6 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, TypeAlias, cast
+from urllib.parse import quote
 
 from msgspec import json
 
@@ -38,6 +39,9 @@ MAX_COUNT: Final = 2**53
 _INTEGER_RANGE: Final = (-(2**63), 2**64 - 1)
 
 _INVALID: Final = object()
+#: The characters of a URI that need no percent-encoding, besides letters, digits and ``_.-~`` (RFC 3986), and a percent sign.
+_IN_URI: Final = "!$&'()*+,;=:@/?%"
+_BARE_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _ANCHOR: Final = re.compile(r"[A-Za-z_][-A-Za-z0-9._]*\Z")
 
 _TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
@@ -195,9 +199,17 @@ def _string(_cleaner: _Cleaner, value: Any, _depth: int) -> Any:
     return _text(value) if isinstance(value, str) else _INVALID
 
 
-def _identifier(_cleaner: _Cleaner, value: Any, _depth: int) -> Any:
+def _reference(_cleaner: _Cleaner, value: Any, _depth: int) -> Any:
+    """A reference, with the characters that a URI may not contain in percent-encoding (RFC 3986)."""
+    if not isinstance(value, str):
+        return _INVALID
+    document, sharp, fragment = _BARE_PERCENT.sub("%25", _text(value)).partition("#")
+    return quote(document, _IN_URI) + sharp + quote(fragment, _IN_URI)
+
+
+def _identifier(cleaner: _Cleaner, value: Any, depth: int) -> Any:
     named = isinstance(value, str) and "#" not in value.removesuffix("#")
-    return _text(value) if named else _INVALID
+    return _reference(cleaner, value, depth) if named else _INVALID
 
 
 def _draft(_cleaner: _Cleaner, value: Any, _depth: int) -> Any:
@@ -332,7 +344,7 @@ def _dependencies(cleaner: _Cleaner, value: Any, depth: int) -> Any:
 _CHECKS: Final[dict[str, _Check]] = {
     **dict.fromkeys(("title", "description", "$comment", "format"), _string),
     **dict.fromkeys(("contentEncoding", "contentMediaType"), _string),
-    **dict.fromkeys(("$ref", "$dynamicRef", "$recursiveRef"), _string),
+    **dict.fromkeys(("$ref", "$dynamicRef", "$recursiveRef"), _reference),
     **dict.fromkeys(("$anchor", "$dynamicAnchor", "$recursiveAnchor"), _anchor),
     **dict.fromkeys(("uniqueItems", "deprecated", "readOnly", "writeOnly"), _boolean),
     **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _numeric),
