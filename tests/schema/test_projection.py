@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import jsonschema_rs
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from tests.strategies.schemas import nasty_schemas, scalars, valid_object_schemas, values
 
@@ -38,7 +38,15 @@ PLAIN: dict[str, Any] = {
 }
 
 
+#: A schema whose free values are at the deepest level.
+RECURSIVE: dict[str, Any] = {
+    "type": "object",
+    "properties": {"a": {}, "b": {"anyOf": [{"$comment": "x"}, {"$ref": "#"}], "properties": {}}},
+}
+
+
 @FEWER
+@example(RECURSIVE)
 @given(schema=nasty_schemas())
 def test_any_value_is_projected_once_and_for_all(schema: Any) -> None:
     for name, rules in RULES.items():

@@ -5,8 +5,8 @@ Rules:
    keyword by keyword, then completed.
 2. Every step may only loosen the schema: the projection accepts all that the original accepts. The dialect forces the
    exceptions: an added type (``any_value``), strict objects, folded alternatives.
-3. Each node is visited once per place where it is used, within a budget; nodes beyond the budget, or deeper than
-   ``MAX_OUTPUT_DEPTH``, become a schema for any value. The input is never changed.
+3. Each node is visited once per place where it is used, within a budget; nodes beyond the budget, and those deeper than
+   ``MAX_OUTPUT_DEPTH`` that contain others, become a schema for any value. The input is never changed.
 """
 
 import re
@@ -51,6 +51,13 @@ _STRUCTURE: Final = frozenset(
     {"properties", "required", "items", "prefixItems", "enum", "const", "additionalProperties"}
 )
 _UNSAFE_NAME: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+def _is_leaf(schema: JsonObject) -> bool:
+    """Whether a schema contains no other schema."""
+    return "$ref" not in schema and not any(
+        schema[keyword] and schema[keyword] is not True for keyword in _NESTED & schema.keys()
+    )
 
 
 def unique_name(wanted: str, taken: Container[str]) -> str:
@@ -108,7 +115,7 @@ class Projection:
     ) -> Subschema:
         if isinstance(schema, bool):
             return self._boolean(schema, place)
-        if depth > MAX_OUTPUT_DEPTH or self._remaining <= 0:
+        if (depth > MAX_OUTPUT_DEPTH and not _is_leaf(schema)) or self._remaining <= 0:
             free = anything(self.rules, {})
             if schema != free:
                 place.drop()
