@@ -96,7 +96,7 @@ def settle_media(media: Media) -> Media | None:
     content = decode_base64(data or "")
     if not content:
         return None
-    mime = sniff(content) or mime
+    mime = _type_of_bytes(content, mime)
     if mime in _UNKNOWN_TYPES and media.name and _TEXT_NAMES.fullmatch(media.name):
         mime = "text/plain"
     return Media(mime, _standard(data or "", content), None, media.name)
@@ -111,9 +111,26 @@ def mislabelled(media: Media) -> str | None:
     """The type that the bytes show if it differs from the label; None if it is the same or unknown."""
     if media.data is None:
         return None
-    found = sniff(decode_base64(media.data[:_HEAD]))
     stated = media.mime.partition(";")[0].strip().lower()
-    return found if found not in (None, _SPELLINGS.get(stated, stated)) else None
+    stated = _SPELLINGS.get(stated, stated)
+    content = decode_base64(media.data[:_HEAD])
+    found = _type_of_bytes(content, stated)
+    return found if content and found != stated else None
+
+
+def _type_of_bytes(content: bytes, stated: str) -> str:
+    """The type that the bytes show; the stated one if they show none and it has no signature."""
+    found = sniff(content)
+    if found is None and stated in PICTURES:  # an image that no receiver can read
+        return "text/plain" if _is_text(content) else "application/octet-stream"
+    return found or stated
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        return "\0" not in content.decode()
+    except UnicodeDecodeError as error:  # the content may end within a character
+        return error.reason == "unexpected end of data"
 
 
 def decode_base64(data: str) -> bytes:
