@@ -261,7 +261,7 @@ class _MessageWriter:
             if "audio" in extra and (sound := spoken(extra["audio"])):
                 message["audio"] = sound
             elif isinstance(part, Native):
-                written += self._native(part)
+                written += self._native(part, is_alone=all(map(_is_aside, parts)))
             elif extra.get("type") == "refusal" and self._quirks.refusals:
                 refusal = plain_text(cast("Text", part))
                 if extra.get("place") == "message":  # both forms are published
@@ -277,9 +277,9 @@ class _MessageWriter:
             return "\n\n".join(part["text"] for part in written)
         return written
 
-    def _native(self, part: Native) -> list[JsonObject]:
-        """A server-specific part in its place; as text if messages have no place for it."""
-        if part.kind == "choice":
+    def _native(self, part: Native, *, is_alone: bool) -> list[JsonObject]:
+        """A server-specific part in its place; as text if messages have no place for it, or if the turn has no other content."""
+        if part.kind == "choice" and not is_alone:
             self._draft.note("OAI-11", "left out a further choice of an answer: one was taken")
             return []
         if self._quirks.chunks and part.kind == "reference":
@@ -340,6 +340,13 @@ class _MessageWriter:
         if isinstance(part, Media) and "audio" in self._extra(part):
             return None
         return _loss(part, turn, self._quirks)
+
+
+def _is_aside(part: Part) -> bool:
+    """Whether the part says nothing in a message: thinking, blank text, or a further choice."""
+    if type(part) is Text:
+        return not part.content.strip()
+    return type(part) is Thinking or (type(part) is Native and part.kind == "choice")
 
 
 def _think(message: JsonObject, parts: Sequence[Part], quirks: ChatQuirks) -> None:
