@@ -65,6 +65,20 @@ def _tool_body(schema: Any) -> dict[str, Any]:
     return claude(USER, tools=[claude_tool(schema=schema)])
 
 
+_COMPACTED: Body = {"type": "compaction", "content": "They said hi."}
+
+
+def _compacted() -> Body:
+    origin = {"provider": "anthropic", "model": _OLD}
+    return {
+        "type": "native",
+        "kind": "compaction",
+        "text": "They said hi.",
+        "origin": origin,
+        "raw": _COMPACTED,
+    }
+
+
 def _asked(*blocks: Any) -> dict[str, Any]:
     return assistant(list(blocks or [use("call_1")]))
 
@@ -153,6 +167,11 @@ CASES = [
     RuleCase("ANT-12", "a-thinking-turn-is-not-glued-to-another", _P, [HI, says("one", "claude"), speaks(_thought(), words("two")), says("and?")],
         {"messages": [USER, assistant("one"), user("Continue."), assistant([_BLOCK, text("two")]), user("and?")]},
         claude(USER, assistant([text("one"), text("two"), _BLOCK]), user("and?"), model=_OLD, thinking=_ON | {"budget_tokens": 1024}), ("ANT-12", "ANT-25"),
+        model=_OLD, options={"thinking": True}),
+    RuleCase("ANT-12", "thinking-before-a-blank-text-that-is-left-out", _P,
+        [HI, speaks(_compacted(), _thought(), words(" ")), says("and?")],
+        {"messages": [USER, assistant([_COMPACTED]), user("and?")]},
+        claude(USER, assistant([text("Sure."), _BLOCK]), user("and?"), model=_OLD, thinking=_ON | {"budget_tokens": 1024}), ("ANT-25", "ANT-12"),
         model=_OLD, options={"thinking": True}),
     RuleCase("ANT-12", "blocks-keep-their-place", _P, [HI, speaks(_thought(), words("one"), _thought(redacted="UkVE"), wants()), tells(gave())],
         {"messages": [USER, assistant([_BLOCK, text("one"), {"type": "redacted_thinking", "data": "UkVE"}, use("call_1")]), _answered()]},

@@ -68,8 +68,9 @@ _MODELS_BLOCKS = frozenset({"compaction", *SERVER_CALLS})
 #: The blocks that a system message may contain besides text (ANT-46).
 _SYSTEM_BLOCKS = frozenset({"tool_addition", "tool_removal"})
 
+_THOUGHT = frozenset({"thinking", "redacted_thinking"})
 #: The types of blocks with the model's text and thinking, in contrast to its calls.
-_SAID = frozenset({"text", "thinking", "redacted_thinking"})
+_SAID = frozenset({"text", *_THOUGHT})
 _SYSTEM_MARK = "[system] "
 
 
@@ -84,9 +85,8 @@ class MessageWriter:
         #: The place where each turn begins: the index of the message, and the number of its blocks before the turn.
         self._places: dict[int, tuple[int, int]] = {}
         self._declared = _declared_tools(draft)
-        self._described: dict[
-            tuple[int, int], str
-        ] = {}  # native blocks that are written as text, by place, with the reason
+        #: Native blocks that are written as text, by place, with the reason.
+        self._described: dict[tuple[int, int], str] = {}
         # Server calls that are written.
         self._calls: set[str] = set(draft.state.get("server_calls", ()))
         # Those of them without a result.
@@ -333,9 +333,17 @@ class MessageWriter:
             elif type(part) is Thinking and replays:
                 blocks.extend(thinking_block(part))
         if self.decorated and not any(map(is_server_block, blocks)):
-            # Blank texts are accepted only next to blocks of server tools (ANT-06).
-            return [block for block in blocks if not _is_blank(block)]
+            return self._without_blanks(blocks, at)
         return blocks
+
+    def _without_blanks(self, blocks: list[JsonObject], at: int) -> list[JsonObject]:
+        """The blocks without blank texts, which are accepted only next to blocks of server tools (ANT-06), and without thinking at the end."""
+        kept = [block for block in blocks if not _is_blank(block)]
+        while kept and kept[-1]["type"] in _THOUGHT:
+            del kept[-1]
+            message = "left out thinking that led to nothing"
+            self._draft.notes.append(Note("ANT-12", self._draft.sources[at], message))
+        return kept
 
     def _extras(self, part: Text | ToolCall | ToolResult | Media) -> JsonObject:
         fields = self._draft.extra_fields(part.extras)
