@@ -543,3 +543,16 @@ def test_ant_10_a_loop_goes_on_as_it_began(starts_thinking: bool, size: int):
     assert kinds == ["enabled", *["enabled" if starts_thinking else "disabled"] * (len(kinds) - 1)]
     if starts_thinking:
         assert [cuts(each) for each in requests] == [[]] * len(requests)
+
+
+def test_dsk_01_thinking_that_a_forced_tool_turned_off_is_a_cut():
+    turns = [says("user", "one"), says("deepseek", "two"), says("user", "three")]
+    settings: dict[str, Any] = {"model": "deepseek-v4-pro", "tools": [tool("look")]}
+    forced = {"thinking": True, "tool_choice": "required"}
+    first = written(turns, "deepseek", options=forced, **settings)
+    turns += [says("deepseek", "four"), says("user", "five")]
+    second = written(turns, "deepseek", options={"thinking": True}, previous=first, **settings)
+    assert [each.split(": ")[1] for each in cuts(second)] == ["thinking was turned on or off"]
+    turns += [says("deepseek", "six"), says("user", "seven")]
+    third = written(turns, "deepseek", options={"thinking": True}, previous=second, **settings)
+    assert cuts(third) == []

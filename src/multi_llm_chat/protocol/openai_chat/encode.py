@@ -40,6 +40,7 @@ from multi_llm_chat.protocol.openai_chat.depth import (
 from multi_llm_chat.protocol.openai_chat.extra_content import spoken
 from multi_llm_chat.protocol.providers import ChatQuirks
 from multi_llm_chat.protocol.request_draft import (
+    CutError,
     Encoded,
     Loss,
     RequestDraft,
@@ -67,7 +68,10 @@ _MOST_STOPS = 4
 def encode(draft: RequestDraft, quirks: ChatQuirks) -> Encoded:
     """The request's body and path."""
     draft.turns = cut_long_texts(draft)
+    always_thinks = quirks.thinking_always
     quirks = settle_forced_choice(draft, quirks)
+    if draft.continues and quirks.thinking_always and draft.state.get("without_thinking"):
+        raise CutError("DSK-01", "thinking was turned on or off")
     writer = _MessageWriter(draft, quirks)
     messages = writer.messages()
     body: JsonObject = {"model": draft.model, "messages": messages}
@@ -88,7 +92,12 @@ def encode(draft: RequestDraft, quirks: ChatQuirks) -> Encoded:
         draft.note("OAI-28", f"{draft.model} takes no system messages: sent them as the user's")
     if not quirks.words_beside_calls and any(map(_speaks_and_calls, draft.turns)):
         draft.note("MIS-08", "sent text and calls in separate messages")
-    return Encoded(body | draft.options.extra, PATH, stable=writer.stable)
+    return Encoded(
+        body | draft.options.extra,
+        PATH,
+        stable=writer.stable,
+        state={"without_thinking": True} if always_thinks and not quirks.thinking_always else {},
+    )
 
 
 def _has_thoughts(turn: Turn) -> bool:
