@@ -22,7 +22,15 @@ from tests.strategies.histories import Marked, marked_histories, nasty_histories
 from multi_llm_chat import Rendered, RepairPolicy, render
 from multi_llm_chat.history.json_values import as_list, as_object
 from multi_llm_chat.history.reader import read_history
-from multi_llm_chat.history.values import Origin, Text, Thinking, ToolCall, ToolResult, Turn
+from multi_llm_chat.history.values import (
+    Native,
+    Origin,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
 from multi_llm_chat.protocol.dialect_registry import DIALECTS
 from multi_llm_chat.protocol.providers import provider_row
 
@@ -556,3 +564,28 @@ def test_dsk_01_thinking_that_a_forced_tool_turned_off_is_a_cut():
     turns += [says("deepseek", "six"), says("user", "seven")]
     third = written(turns, "deepseek", options={"thinking": True}, previous=second, **settings)
     assert cuts(third) == []
+
+
+SEARCHES = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+FOUND = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+@pytest.mark.parametrize("speaks", [True, False])
+def test_ant_24_a_server_tools_call_waits_for_the_next_answer(is_answered: bool, speaks: bool):
+    origin = Origin("anthropic", "api.anthropic.com", "")
+    search = Native("server_tool_use", "searched", origin, SEARCHES)
+    found = Native("web_search_tool_result", "found", origin, FOUND)
+    turns = [
+        says("user", "one"),
+        Turn("claude", (search, ToolCall("look", {"at": "x"}, "c1"))),
+        answers("look", "c1", "seen"),
+        *([says("user", "two")] if speaks else []),
+    ]
+    first = written(turns, "anthropic", tools=[tool("look")])
+    turns += [Turn("claude", (*((found,) if is_answered else ()), Text("three")))]
+    turns += [says("user", "four")]
+    second = written(turns, "anthropic", tools=[tool("look")], previous=first)
+    goes_on = is_answered and not speaks
+    assert (cuts(second) == []) == goes_on
+    assert ("srvtoolu_1" in str(second.body["messages"])) == goes_on

@@ -73,6 +73,9 @@ _THOUGHT = frozenset({"thinking", "redacted_thinking"})
 _SAID = frozenset({"text", *_THOUGHT})
 _SYSTEM_MARK = "[system] "
 
+#: Where the state of a conversation has the calls of server tools, see ``ServerPairs``.
+_CALL_STATE = ("server_calls", "waiting_calls", "left_calls")
+
 
 class MessageWriter:
     """Writes the turns of one request."""
@@ -87,10 +90,10 @@ class MessageWriter:
         self._declared = _declared_tools(draft)
         #: Native blocks that are written as text, by place, with the reason.
         self._described: dict[tuple[int, int], str] = {}
-        # Server calls that are written.
-        self._calls: set[str] = set(draft.state.get("server_calls", ()))
-        # Those of them without a result.
-        self._waiting: list[str] = draft.state.get("waiting_calls", [])
+        #: Server calls that are written, those of them without a result, and those that can have none any more.
+        self._server_calls: dict[str, list[str]] = {
+            key: draft.state[key] for key in _CALL_STATE if key in draft.state
+        }
         self._skipped = 0  # the number of leading system turns
         self._closed = False  # whether a user turn was put at the end
         self._users: set[int] = set()  # system turns that are written as user text
@@ -107,9 +110,10 @@ class MessageWriter:
     ) -> list[JsonObject]:
         """Write the messages; thinking is bound to them and to ``body``, which has the tools and the system prompt."""
         self._skipped = len(self._draft.turns) - len(turns)
-        if not self._draft.is_plain and any(
+        has_natives = not self._draft.is_plain and any(
             type(part) is Native for turn in turns for part in turn.parts
-        ):
+        )
+        if has_natives or self._server_calls.keys() > {"server_calls"}:
             self.decorated = True
             self._judge_natives(turns, sources)
         if not (self._replays and self._family.binds_thinking):
@@ -185,9 +189,7 @@ class MessageWriter:
             self.binding = {"prefix": prefix, "from": kept_from}
             state |= {"head": head_hash(body), "stable": stable} | self.binding
             state["tail_from"] = max(0, self._from - tail)
-        if self._calls:
-            state |= {"server_calls": sorted(self._calls), "waiting_calls": self._waiting}
-        return state
+        return state | self._server_calls
 
     def _messages(self, turns: Sequence[Turn], sources: Sequence[int | None]) -> list[JsonObject]:
         tail = self._draft.tail - self._skipped
@@ -368,7 +370,7 @@ class MessageWriter:
     def _call_extras(self, part: ToolCall) -> JsonObject:
         fields = self._extras(part)
         server_call = as_text((as_object(fields.get("caller")) or {}).get("tool_id"))
-        if server_call and server_call not in self._calls:
+        if server_call and server_call not in self._server_calls.get("server_calls", ()):
             return {key: value for key, value in fields.items() if key != "caller"}
         return fields
 
@@ -418,18 +420,14 @@ class MessageWriter:
 
     def _judge_natives(self, turns: Sequence[Turn], sources: Sequence[int | None]) -> None:
         """Find the native blocks that are not allowed in their places."""
-        state = self._draft.state
         made = {
             as_text(part.raw.get("id"))
             for turn in turns
             for part in turn.parts
             if type(part) is Native
         }
-        sent, waiting = (
-            [each for each in state.get(key, ()) if each not in made]
-            for key in ("server_calls", "waiting_calls")
-        )
-        pairs = ServerPairs(sent, waiting)
+        known = (self._server_calls.get(key, ()) for key in _CALL_STATE)
+        pairs = ServerPairs(*([each for each in calls if each not in made] for calls in known))
         described = self._described
         for at, turn in enumerate(turns):
             if turn.role == "user":
@@ -439,12 +437,14 @@ class MessageWriter:
                     why = self._misplaced(part, turn) or pairs.add(part, (at, position))
                     if why:
                         described[at, position] = why
-        self._waiting = pairs.waiting
         for identifier, place in pairs.open_calls():
-            if place != SENT and not may_stay_open(turns, place[0]):
+            if place == SENT:
+                raise CutError("ANT-24", "a call of a server tool has no result")
+            if not may_stay_open(turns, place[0]):
                 described[place] = "a call of a server tool without its result"
-                pairs.ids.discard(identifier)
-        self._calls = pairs.ids
+                pairs.close(identifier)
+        calls = dict(zip(_CALL_STATE, (sorted(pairs.ids), pairs.waiting, pairs.left), strict=True))
+        self._server_calls = {key: some for key, some in calls.items() if some}
         for (at, _), why in sorted(described.items()):
             self._draft.notes.append(Note("ANT-24", sources[at], f"wrote as text: {why}"))
 

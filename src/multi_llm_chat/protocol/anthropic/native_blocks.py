@@ -155,13 +155,16 @@ SENT = (-1, -1)
 class ServerPairs:
     """Pairs calls of server tools with their results, in the order of the turns; a place is the indexes of a turn and its part.
 
-    ``sent`` are the ids of calls that an earlier request has sent, ``waiting`` those of them that have no result yet.
+    ``sent`` are the ids of calls that an earlier request has sent, ``waiting`` those of them that have no result yet, and
+    ``left`` those that can have none any more.
     """
 
-    def __init__(self, sent: Iterable[str] = (), waiting: Iterable[str] = ()) -> None:
+    def __init__(
+        self, sent: Iterable[str] = (), waiting: Iterable[str] = (), left: Iterable[str] = ()
+    ) -> None:
         self.ids: set[str] = set(sent)
         self._open: dict[str, tuple[int, int]] = dict.fromkeys(waiting, SENT)
-        self._left: list[tuple[str, tuple[int, int]]] = []
+        self._left: list[tuple[str, tuple[int, int]]] = [(each, SENT) for each in left]
 
     def interrupt(self) -> None:
         """Handle a user turn: no result after it can belong to a call before it."""
@@ -187,10 +190,21 @@ class ServerPairs:
         """The calls without a result, and their places."""
         return [*self._left, *self._open.items()]
 
+    def close(self, identifier: str) -> None:
+        """Handle that a call is not sent as one."""
+        self.ids.discard(identifier)
+        self._open.pop(identifier, None)
+        self._left = [call for call in self._left if call[0] != identifier]
+
     @property
     def waiting(self) -> list[str]:
         """The calls that a later result may answer."""
         return list(self._open)
+
+    @property
+    def left(self) -> list[str]:
+        """The calls that no result can answer any more."""
+        return [identifier for identifier, _ in self._left]
 
 
 def is_server_block(block: JsonObject) -> bool:
