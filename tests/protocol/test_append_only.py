@@ -566,8 +566,17 @@ def test_dsk_01_thinking_that_a_forced_tool_turned_off_is_a_cut():
     assert cuts(third) == []
 
 
-SEARCHES = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
-FOUND = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+SEARCHES: dict[str, Any] = {
+    "type": "server_tool_use",
+    "id": "srvtoolu_1",
+    "name": "web_search",
+    "input": {},
+}
+FOUND: dict[str, Any] = {
+    "type": "web_search_tool_result",
+    "tool_use_id": "srvtoolu_1",
+    "content": [],
+}
 
 
 @pytest.mark.parametrize("is_answered", [True, False])

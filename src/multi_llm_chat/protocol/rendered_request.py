@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from multi_llm_chat.history.json_values import clean_text
+from multi_llm_chat.history.json_values import as_list, as_object, clean_text
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import JsonObject, Origin, Turn
 from multi_llm_chat.protocol._model_families import row_for_model
@@ -423,10 +423,20 @@ def _check_prefix(sent: Transcript, kept: int, encoded: Encoded, key: str) -> No
         CutError: A message would change.
     """
     again = sent.messages[kept:-1]
-    if again and not sent.rewrites:
-        written = encoded.body[key][: len(again)]
-        if tuple(map(_encode, written)) != again:
-            raise CutError("", "a message that was sent would change")
+    written: list[JsonObject] = encoded.body[key][: len(again)]
+    if tuple(map(_encode, written)) == again:
+        return
+    # The client's cache marks may move from message to message.
+    if not sent.rewrites or _unmarked(written) != _unmarked([*map(msgspec.json.decode, again)]):
+        raise CutError("", "a message that was sent would change")
+
+
+def _unmarked(value: Any) -> Any:
+    """The value without cache marks."""
+    entries, items = as_object(value), as_list(value)
+    if entries is not None:
+        return {key: _unmarked(each) for key, each in entries.items() if key != "cache_control"}
+    return value if items is None else [*map(_unmarked, items)]
 
 
 def _placed_notes(notes: Iterable[Note], order: Sequence[int] | None) -> list[Note]:

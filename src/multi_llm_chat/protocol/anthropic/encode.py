@@ -167,7 +167,7 @@ def _mark_for_cache(draft: RequestDraft, body: JsonObject, new: int, *, decorate
     marked: list[JsonObject] = []
     if decorated:
         body["messages"] = messages = [_copy_blocks(message) for message in body["messages"]]
-        marked = [block for block in _content_blocks(messages) if "cache_control" in block]
+        marked = list(_markable(draft, _content_blocks(messages)))
     if len(marked) > _MOST_MARKS:
         draft.note("ANT-44", f"kept the last {_MOST_MARKS} cache marks")
         for block in marked[:-_MOST_MARKS]:
@@ -182,6 +182,18 @@ def _mark_for_cache(draft: RequestDraft, body: JsonObject, new: int, *, decorate
     if draft.caching.wanted:
         _add_marks(body, new, _MOST_MARKS - len(marked), is_long=is_long or draft.caching.long)
     return bool(marked)
+
+
+def _markable(draft: RequestDraft, blocks: Iterable[JsonObject]) -> Iterator[JsonObject]:
+    """The blocks with a cache mark; one of a blank text, which may have none, is left out."""
+    for block in blocks:
+        if "cache_control" not in block:
+            continue
+        if block["type"] == "text" and not block["text"].strip():
+            draft.note("ANT-44", "left out the cache mark of a blank text")
+            del block["cache_control"]
+        else:
+            yield block
 
 
 def _add_marks(body: JsonObject, new: int, free: int, *, is_long: bool) -> None:
