@@ -288,19 +288,17 @@ def _loop_lacks_thinking(draft: RequestDraft, turns: Sequence[Turn]) -> bool:
     A loop that an earlier request continued goes on as it did there.
     """
     start: Turn | None = None
-    speaks, answers = (
-        False,
-        False,
-    )  # whether the user's side speaks behind the turn, and with results
+    has_user, has_results = False, False  # what is behind the turn, up to the model's next turn
     for turn in reversed(turns):
         if turn.role in ("user", "tool"):
-            speaks, answers = True, answers or turn.role == "tool"
-            continue
-        if speaks and not answers:
+            has_user, has_results = True, has_results or turn.role == "tool"
+        elif has_user and not has_results:
             break
-        start, speaks, answers = turn, False, False
+        else:
+            start, has_user, has_results = turn, False, False
     else:
-        if draft.continues and (answers if speaks else start and _follows_results(draft)):
+        follows = has_results if has_user else start is not None and _follows_results(draft)
+        if draft.continues and follows:  # the loop began in an earlier request
             return not draft.state.get("replays")
     return start is not None and not _starts_thinking(start)
 
