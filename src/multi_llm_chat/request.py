@@ -106,7 +106,8 @@ class Transcript(Struct, frozen=True):
     - ``tools``: the tools on offer; ``tools_sent`` is a hash of their encoded form.
     - ``names``: maps the caller's tool names to the names sent; ``ids`` maps call ids as sent to those of the history;
       ``calls`` maps the history's call ids to the tool and the speaker.
-    - ``deferred``: the tools that a message has added; ``removed``: those that a message has removed (ANT-46).
+    - ``deferred``: the tools that a message has added; ``removed``: those that a message has removed (ANT-46);
+      ``has_tool_changes``: there is such a message, even if all tools are back.
     - ``pictures``: the number of images; ``state``: data of the dialect's encoder.
     - ``rewrites``: the messages after the stable ones are always written again.
     - ``kept``: how many messages were taken over from the transcript before this one.
@@ -132,6 +133,7 @@ class Transcript(Struct, frozen=True):
     kept: int = 0
     deferred: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    has_tool_changes: bool = False
 
     def __repr__(self) -> str:
         return f"Transcript({len(self.messages)} messages)"

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from tests.protocol.test_never_a_400 import (
@@ -346,6 +346,9 @@ def usable(request: Rendered) -> set[str]:
     return found
 
 
+@example(
+    [(names, "answered") for names in (["look", "find"], ["look"], ["look", "find"], ["read.me"])]
+)
 @given(
     st.lists(
         st.tuples(

@@ -167,6 +167,29 @@ def test_a_transcript_from_rows_is_continued_like_the_one_that_was_written(
         before = transcript
 
 
+def test_ant_46_rows_have_the_changes_of_tools() -> None:
+    schema: dict[str, Any] = {"type": "object", "properties": {}}
+    turns: list[Any] = []
+    rows: list[SentRow] = []
+    before: Transcript | None = None
+    for number, names in enumerate((["look", "find"], ["look"], ["look", "find"])):
+        turns += [{"role": "user", "content": f"question {number}"}]
+        offered = [{"name": name, "description": name, "inputSchema": schema} for name in names]
+        written = render(
+            turns, "anthropic", model="claude-opus-5-5", tools=offered, previous=before
+        )
+        transcript = written.transcript
+        assert transcript is not None
+        assert transcript.has_tool_changes == (number > 0)
+        rows.append(SentRow("t", "s", number, write_row(before, transcript)))
+        (read,) = read_series(rows)
+        for name in Transcript.__struct_fields__:
+            if name not in ("turns", "digests", "kept"):
+                assert getattr(read.transcript, name) == getattr(transcript, name), name
+        before = transcript
+        turns += [{"role": "claude", "content": f"answer {number}"}]
+
+
 def test_names_and_ids_that_are_no_valid_text_are_kept() -> None:
     call: dict[str, Any] = {"name": "\ud800", "arguments": {}, "tool_call_id": "\udfff"}
     turns: list[Any] = [

@@ -361,7 +361,8 @@ class _Written(Struct, frozen=True, dict=True):
         encoded, draft = self.encoded, self.draft
         stable = kept + (encoded.stable or 0)
         is_split = encoded.stable is not None and stable > 0
-        calls = {} if self.sent is None else self.sent.calls
+        sent = self.sent
+        calls = {} if sent is None else sent.calls
         return Transcript(
             target=_target_key(self.receiver, self.policy),
             turns=tuple(self.turns),
@@ -382,6 +383,7 @@ class _Written(Struct, frozen=True, dict=True):
             state=encoded.state,
             deferred=self.offer.deferred,
             removed=self.offer.removed,
+            has_tool_changes=bool(self.offer.news) or (sent is not None and sent.has_tool_changes),
         )
 
 

@@ -209,7 +209,7 @@ def offer_again(
         changed = _by_reference(sent, offered, target) if last in ("user", "tool") else None
         if changed is not None:
             return changed
-    if sent.deferred or sent.removed:
+    if sent.has_tool_changes or sent.deferred or sent.removed:
         raise CutError("ANT-46", "tools changed that a message had added or removed")
     return OfferedTools(offered)
 

@@ -51,6 +51,7 @@ _CHANGING: Final = (
     "pictures",
     "deferred",
     "removed",
+    "has_tool_changes",
 )
 _GROWING: Final = ("names", "ids", "calls")
 
