@@ -82,7 +82,8 @@ def test_every_other_result_is_no_table_or_a_whole_one(value: object):
 @given(st.lists(st.text(min_size=1, max_size=8), unique=True, max_size=4))
 def test_the_first_speakers_have_hues_and_signs_of_their_own(others: list[str]):
     known = ["gemini", "chatgpt", "claude"]
-    speakers = [*known, *(name for name in others if name not in {*known, "local", "ollama"})]
+    local = {"local", "ollama", "llamacpp", "lmstudio"}
+    speakers = [*known, *(name for name in others if name not in {*known, *local})]
     hues = [hue_of(name, speakers) for name in speakers]
     assert len(set(hues)) == len(hues)
     assert hues == list(range(len(hues)))
