@@ -1,6 +1,7 @@
 """The server itself: HTTP, scripts, rules, the program, and cleanup."""
 
 import asyncio
+import gc
 import http.client
 import json
 import signal
@@ -8,7 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
@@ -197,6 +198,17 @@ def test_it_can_be_used_in_an_event_loop() -> None:
             return (await asking).text
 
     assert asyncio.run(talk()) == "Hello, loop."
+
+
+def test_a_client_that_connects_while_it_stops_leaves_nothing() -> None:
+    """Python complains about a socket that is collected before it was closed."""
+    for _ in range(20):
+        with Simulator() as simulator, ExitStack() as clients:
+            for _ in range(20):
+                address = ("127.0.0.1", simulator.port)
+                clients.enter_context(socket.create_connection(address))
+            simulator.stop()
+        gc.collect()
 
 
 def test_nothing_is_left_after_stop() -> None:

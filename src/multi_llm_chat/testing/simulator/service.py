@@ -153,10 +153,18 @@ class Simulator:
             self._port = server.sockets[0].getsockname()[1]
             ready.set()
             await self._stopping.wait()
+            await self._end_connections()
             server.close()
+
+    async def _end_connections(self) -> None:
+        """Abort all connections, also those that are accepted just now, each in a task of the loop.
+
+        Such a task fails if the server is closed already, and Python complains about the socket that it leaves open.
+        """
+        this = {asyncio.current_task()}
+        while self.connections or asyncio.all_tasks() - this:
             for connection in list(self.connections):
                 connection.abort()
-            # One round for the transports to close, before the loop itself does.
             await asyncio.sleep(0)
 
     def __enter__(self) -> Self:
