@@ -28,6 +28,8 @@ from multi_llm_chat.testing.simulator.script import Script, ScriptLike
 
 _HOST = "127.0.0.1"
 _VERSIONS = ("/v1beta", "/v1")
+#: For so many rounds of the loop, ``stop`` waits for connections and tasks to end.
+_ROUNDS = 1000
 
 
 class Simulator:
@@ -162,7 +164,9 @@ class Simulator:
         Such a task fails if the server is closed already, and Python complains about the socket that it leaves open.
         """
         this = {asyncio.current_task()}
-        while self.connections or asyncio.all_tasks() - this:
+        for _ in range(_ROUNDS):
+            if not self.connections and asyncio.all_tasks() == this:
+                return
             for connection in list(self.connections):
                 connection.abort()
             await asyncio.sleep(0)
