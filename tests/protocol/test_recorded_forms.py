@@ -370,6 +370,18 @@ def test_openai_takes_a_blank_message(dialect: str, provider: str, key: str) -> 
     assert rendered.notes == ()
 
 
+def test_openai_takes_a_blank_answer() -> None:
+    """OAI-09: only missing content is refused; blank answers were recorded for gpt-4o (OlympiaAI/raix)."""
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": ""},
+        {"role": "user", "content": "hello?"},
+    ]
+    assert _round_trip(messages, "openai-chat", "openai-chat", "gpt-4o") == (messages, ())
+    said = [{"role": "user", "content": [{"type": "text", "text": each} for each in ("hi", "hello?")]}]  # fmt: skip
+    assert render(messages, "anthropic").body["messages"] == said
+
+
 def test_openai_takes_a_blank_result() -> None:
     """OAI-09: recorded for gpt-4o (OlympiaAI/raix)."""
     made = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}

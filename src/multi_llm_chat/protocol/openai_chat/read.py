@@ -59,9 +59,6 @@ _READ: Final = frozenset(
 #: The keys of a message that has only text and calls.
 _SPOKEN: Final = frozenset({"role", "content", "tool_calls"})
 
-#: Roles whose blank messages are kept.
-_BLANK: Final = ("user", "system")
-
 #: Roles that the fast path for a message of text does not take: an empty one, a result's, other systems' names.
 _OTHER_ROLES: Final = frozenset({"", "tool", *ROLE_ALIASES})
 
@@ -121,7 +118,7 @@ def _read_usual(message: JsonObject, at: int, contents: UsualContents) -> Turn |
         return None
     if type(content) is str and len(message) == 2 and role not in _OTHER_ROLES:
         contents.texts.append(content)
-        return Turn(role, (Text(content),) if content or role in _BLANK else ())
+        return Turn(role, (Text(content),))
     if role == "assistant":
         parts = _usual_parts(message, content, contents)
         contents.lists.append(at)
