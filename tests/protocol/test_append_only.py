@@ -601,3 +601,18 @@ def test_ant_24_a_server_tools_call_waits_for_the_next_answer(is_answered: bool,
     goes_on = is_answered and not speaks
     assert (cuts(second) == []) == goes_on
     assert ("srvtoolu_1" in str(second.body["messages"])) == goes_on
+
+
+def test_ant_24_a_server_tools_call_under_an_id_that_was_sent_is_text():
+    origin = Origin("anthropic", "api.anthropic.com", "")
+    search = Native("server_tool_use", "searched", origin, SEARCHES)
+    turns = [
+        says("user", "one"),
+        Turn("claude", (search, ToolCall("look", {"at": "x"}, "c1"))),
+        answers("look", "c1", "seen"),
+    ]
+    first = written(turns, "anthropic", tools=[tool("look")])
+    turns += [Turn("claude", (search, ToolCall("look", {"at": "y"}, "c2")))]
+    turns += [answers("look", "c2", "seen")]
+    second = written(turns, "anthropic", tools=[tool("look")], previous=first)
+    assert str(second.body["messages"]).count("srvtoolu_1") <= 1

@@ -420,12 +420,11 @@ class MessageWriter:
 
     def _judge_natives(self, turns: Sequence[Turn], sources: Sequence[int | None]) -> None:
         """Find the native blocks that are not allowed in their places."""
-        made = {
-            as_text(part.raw.get("id"))
-            for turn in turns
-            for part in turn.parts
-            if type(part) is Native
-        }
+        again = turns[
+            : max(0, self._draft.sent_before - self._skipped)
+        ]  # sent before, written anew
+        natives = [part for turn in again for part in turn.parts if type(part) is Native]
+        made = {as_text(part.raw.get("id")) for part in natives}
         known = (self._server_calls.get(key, ()) for key in _CALL_STATE)
         pairs = ServerPairs(*([each for each in calls if each not in made] for calls in known))
         described = self._described
