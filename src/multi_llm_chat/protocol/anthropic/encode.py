@@ -189,7 +189,7 @@ def _markable(draft: RequestDraft, blocks: Iterable[JsonObject]) -> Iterator[Jso
     for block in blocks:
         if "cache_control" not in block:
             continue
-        if block["type"] == "text" and not block["text"].strip():
+        if block.get("type") == "text" and not as_text(block.get("text")).strip():
             draft.note("ANT-44", "left out the cache mark of a blank text")
             del block["cache_control"]
         else:

@@ -420,9 +420,8 @@ class MessageWriter:
 
     def _judge_natives(self, turns: Sequence[Turn], sources: Sequence[int | None]) -> None:
         """Find the native blocks that are not allowed in their places."""
-        again = turns[
-            : max(0, self._draft.sent_before - self._skipped)
-        ]  # sent before, written anew
+        # Turns of the earlier request that are written again are not counted as sent.
+        again = turns[: max(0, self._draft.sent_before - self._skipped)]
         natives = [part for turn in again for part in turn.parts if type(part) is Native]
         made = {as_text(part.raw.get("id")) for part in natives}
         known = (self._server_calls.get(key, ()) for key in _CALL_STATE)
