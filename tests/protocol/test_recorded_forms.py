@@ -370,6 +370,24 @@ def test_openai_takes_a_blank_message(dialect: str, provider: str, key: str) -> 
     assert rendered.notes == ()
 
 
+@pytest.mark.parametrize("role", ["user", "system", "developer", "assistant"])
+def test_blank_messages_stay_where_openai_takes_them(role: str) -> None:
+    """OAI-09, RSP-11: a message is read and written again as it was."""
+    messages: list[dict[str, Any]] = [
+        {"role": role, "content": ""},
+        {"role": "user", "content": "x"},
+    ]
+    assert _round_trip(messages, "openai-chat", "openai-chat", "gpt-4o") == (messages, ())
+    if role == "assistant":  # of Responses, whose blank text stands before calls
+        return
+    items = [{"type": "message"} | message for message in messages]
+    once = render(history_from(items, "openai_responses"), "openai")
+    twice = render(history_from(once.body["input"], "openai_responses"), "openai")
+    assert once.body["input"] == twice.body["input"]
+    assert [each["role"] for each in once.body["input"]] == [role, "user"]
+    assert once.notes == ()
+
+
 def test_openai_takes_a_blank_answer() -> None:
     """OAI-09: only missing content is refused; blank answers were recorded for gpt-4o (OlympiaAI/raix)."""
     messages: list[dict[str, Any]] = [

@@ -93,7 +93,9 @@ def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
 def _read_message(message: JsonObject, index: int, reading: "_Reader") -> Turn:
     stated = as_text(message.get("role")) or "user"
     role = ROLE_ALIASES.get(stated, stated)
-    parts = reading.content(message.get("content"), index)
+    parts: list[Part] = reading.content(message.get("content"), index)
+    if message.get("content") == "" and role in ("user", "system"):
+        parts = [Text("")]  # blank messages are kept
     if role == "tool":
         return Turn("tool", (reading.result(message, parts),))
     if stated == role and _SPOKEN.issuperset(message):

@@ -51,6 +51,8 @@ _OUTPUTS: Final = frozenset(OUTPUT_TYPES.values())
 _CONTENT_OUTPUTS: Final = frozenset(
     {"function_call_output", "custom_tool_call_output", "computer_call_output"}
 )
+#: The part that an empty string is.
+_BLANK: Final[JsonObject] = {"type": "input_text", "text": ""}
 _TEXTS: Final = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text"})
 #: Items that the client puts between the turns.
 _CLIENT_ITEMS: Final = frozenset(
@@ -113,15 +115,16 @@ class _Reading:
         if stated == "developer":
             fields["role"] = stated
         parts: list[Part] = []
-        for content in content_parts(item.get("content"), index):
+        given = item.get("content")
+        is_blank = given == "" and role != MODEL  # of the model, calls may follow it
+        for content in [_BLANK] if is_blank else content_parts(given, index):
             head: JsonObject = {"joined": True} if parts else {"message": fields} if fields else {}
             parts.append(self._content(content, self._bound(head) if role == MODEL else head))
         if role == MODEL:
             self._join(MODEL, parts)
             return
         self._close()
-        is_blank = role == "user" and item.get("content") == ""
-        self._turns.append(Turn(role, (Text(""),) if is_blank else tuple(parts)))
+        self._turns.append(Turn(role, tuple(parts)))
 
     def _add_native(self, kind: str, item: JsonObject) -> None:
         native, picture = native_item(item, self._origin)
