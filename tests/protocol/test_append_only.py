@@ -23,6 +23,7 @@ from multi_llm_chat import Rendered, RepairPolicy, render
 from multi_llm_chat.history.json_values import as_list, as_object
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import (
+    Extras,
     Native,
     Origin,
     Text,
@@ -616,3 +617,25 @@ def test_ant_24_a_server_tools_call_under_an_id_that_was_sent_is_text():
     turns += [answers("look", "c2", "seen")]
     second = written(turns, "anthropic", tools=[tool("look")], previous=first)
     assert str(second.body["messages"]).count("srvtoolu_1") <= 1
+
+
+def test_a_change_is_noted_also_where_the_client_sets_cache_marks():
+    origin = Origin("anthropic", "api.anthropic.com", "")
+    marked = Text("one", Extras(origin, {"cache_control": {"type": "ephemeral"}}))
+    turns = [Turn("user", (marked,)), says("claude", "two"), says("user", "three")]
+    turns.append(says("system", "Be brief."))  # a system message as long as no user turn follows
+    first = written(turns, "anthropic", model="claude-opus-4-8")
+    second = written([*turns, says("user", "four")], "anthropic", model="claude-opus-4-8", previous=first)  # fmt: skip
+    assert [each.split(": ")[1] for each in cuts(second)] == ["a message that was sent would change"]  # fmt: skip
+
+
+def test_ant_44_the_cache_mark_of_a_blank_text_is_left_out():
+    origin = Origin("anthropic", "api.anthropic.com", "")
+    marked = Text(" ", Extras(origin, {"cache_control": {"type": "ephemeral"}}))
+    found = (
+        Native("server_tool_use", "searched", origin, SEARCHES),
+        Native("web_search_tool_result", "found", origin, FOUND),
+    )
+    request = written([says("user", "one"), Turn("claude", (*found, marked)), says("user", "two")], "anthropic")  # fmt: skip
+    assert "cache_control" not in str(request.body["messages"])
+    assert [note.rule for note in request.notes] == ["ANT-44"]

@@ -243,3 +243,12 @@ def test_a_pdf_with_too_many_pages_is_described():
 
 def test_a_damaged_picture_is_not_scaled():
     assert scale_picture(b"\x89PNG\r\n\x1a\nbroken", 2000, None) is None
+
+
+@pytest.mark.parametrize("mime", ["image/png", "image/jpeg", "image/gif", "image/webp"])
+@pytest.mark.parametrize("provider", ["openai-chat", "openai", "anthropic", "gemini", "azure"])
+def test_oai_26_a_file_that_is_no_image_is_not_sent_as_one(provider: str, mime: str):
+    table, noise = attachment(b"name,age\nAnna,7\n", mime), attachment(b"\xfe\x00\x01", mime)
+    body = json.dumps(render(message(table, noise), provider).body)
+    assert mime not in body.replace(f"[attachment: {mime}]", "")
+    assert "Anna,7" in body or table["data"] in body  # Gemini reads text as data
