@@ -23,8 +23,6 @@ from multi_llm_chat import Rendered, RepairPolicy, render
 from multi_llm_chat.history.json_values import as_list, as_object
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import (
-    Extras,
-    Native,
     Origin,
     Text,
     Thinking,
@@ -568,74 +566,3 @@ def test_dsk_01_thinking_that_a_forced_tool_turned_off_is_a_cut():
     turns += [says("deepseek", "six"), says("user", "seven")]
     third = written(turns, "deepseek", options={"thinking": True}, previous=second, **settings)
     assert cuts(third) == []
-
-
-SEARCHES: dict[str, Any] = {
-    "type": "server_tool_use",
-    "id": "srvtoolu_1",
-    "name": "web_search",
-    "input": {},
-}
-FOUND: dict[str, Any] = {
-    "type": "web_search_tool_result",
-    "tool_use_id": "srvtoolu_1",
-    "content": [],
-}
-
-
-@pytest.mark.parametrize("is_answered", [True, False])
-@pytest.mark.parametrize("speaks", [True, False])
-def test_ant_24_a_server_tools_call_waits_for_the_next_answer(is_answered: bool, speaks: bool):
-    origin = Origin("anthropic", "api.anthropic.com", "")
-    search = Native("server_tool_use", "searched", origin, SEARCHES)
-    found = Native("web_search_tool_result", "found", origin, FOUND)
-    turns = [
-        says("user", "one"),
-        Turn("claude", (search, ToolCall("look", {"at": "x"}, "c1"))),
-        answers("look", "c1", "seen"),
-        *([says("user", "two")] if speaks else []),
-    ]
-    first = written(turns, "anthropic", tools=[tool("look")])
-    turns += [Turn("claude", (*((found,) if is_answered else ()), Text("three")))]
-    turns += [says("user", "four")]
-    second = written(turns, "anthropic", tools=[tool("look")], previous=first)
-    goes_on = is_answered and not speaks
-    assert (cuts(second) == []) == goes_on
-    assert ("srvtoolu_1" in str(second.body["messages"])) == goes_on
-
-
-def test_ant_24_a_server_tools_call_under_an_id_that_was_sent_is_text():
-    origin = Origin("anthropic", "api.anthropic.com", "")
-    search = Native("server_tool_use", "searched", origin, SEARCHES)
-    turns = [
-        says("user", "one"),
-        Turn("claude", (search, ToolCall("look", {"at": "x"}, "c1"))),
-        answers("look", "c1", "seen"),
-    ]
-    first = written(turns, "anthropic", tools=[tool("look")])
-    turns += [Turn("claude", (search, ToolCall("look", {"at": "y"}, "c2")))]
-    turns += [answers("look", "c2", "seen")]
-    second = written(turns, "anthropic", tools=[tool("look")], previous=first)
-    assert str(second.body["messages"]).count("srvtoolu_1") <= 1
-
-
-def test_a_change_is_noted_also_where_the_client_sets_cache_marks():
-    origin = Origin("anthropic", "api.anthropic.com", "")
-    marked = Text("one", Extras(origin, {"cache_control": {"type": "ephemeral"}}))
-    turns = [Turn("user", (marked,)), says("claude", "two"), says("user", "three")]
-    turns.append(says("system", "Be brief."))  # a system message as long as no user turn follows
-    first = written(turns, "anthropic", model="claude-opus-4-8")
-    second = written([*turns, says("user", "four")], "anthropic", model="claude-opus-4-8", previous=first)  # fmt: skip
-    assert [each.split(": ")[1] for each in cuts(second)] == ["a message that was sent would change"]  # fmt: skip
-
-
-def test_ant_44_the_cache_mark_of_a_blank_text_is_left_out():
-    origin = Origin("anthropic", "api.anthropic.com", "")
-    marked = Text(" ", Extras(origin, {"cache_control": {"type": "ephemeral"}}))
-    found = (
-        Native("server_tool_use", "searched", origin, SEARCHES),
-        Native("web_search_tool_result", "found", origin, FOUND),
-    )
-    request = written([says("user", "one"), Turn("claude", (*found, marked)), says("user", "two")], "anthropic")  # fmt: skip
-    assert "cache_control" not in str(request.body["messages"])
-    assert [note.rule for note in request.notes] == ["ANT-44"]

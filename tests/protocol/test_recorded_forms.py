@@ -371,20 +371,23 @@ def test_openai_takes_a_blank_message(dialect: str, provider: str, key: str) -> 
 
 
 @pytest.mark.parametrize("role", ["user", "system", "developer", "assistant"])
-def test_blank_messages_stay_where_openai_takes_them(role: str) -> None:
-    """OAI-09, RSP-11: a message is read and written again as it was."""
+def test_blank_messages_of_chat_stay(role: str) -> None:
+    """OAI-09: a message is read and written again as it was."""
     messages: list[dict[str, Any]] = [
         {"role": role, "content": ""},
         {"role": "user", "content": "x"},
     ]
     assert _round_trip(messages, "openai-chat", "openai-chat", "gpt-4o") == (messages, ())
-    if role == "assistant":  # of Responses, whose blank text stands before calls
-        return
-    items = [{"type": "message"} | message for message in messages]
+
+
+@pytest.mark.parametrize("role", ["user", "system", "developer"])
+def test_blank_messages_of_responses_stay(role: str) -> None:
+    """RSP-11: a blank message of the user or the system is read and written again as it was; the model's may stand before its calls."""
+    items = [{"type": "message", "role": role, "content": text} for text in ("", "x")]
     once = render(history_from(items, "openai_responses"), "openai")
     twice = render(history_from(once.body["input"], "openai_responses"), "openai")
     assert once.body["input"] == twice.body["input"]
-    assert [each["role"] for each in once.body["input"]] == [role, "user"]
+    assert [each["role"] for each in once.body["input"]] == [role, role]
     assert once.notes == ()
 
 
